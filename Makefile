@@ -1,0 +1,49 @@
+# Each target does its own set-up: Python 3.11 or later, make and a package registry are all it needs.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+.DEFAULT_GOAL := help
+
+help:            ## what there is
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## */\t/' | expand -t 12
+
+demo: $(VENV)/.demo-ready   ## cluster the shipped sample, show it, write a report
+	$(BIN)/shoal demo --out demo
+
+test: $(VENV)/.test-ready browser lint   ## everything that must hold
+	$(BIN)/pytest -n auto --dist loadfile
+
+lint: $(VENV)/.test-ready   ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.bench-ready   ## speed, memory and quality beside the rivals; results kept as JSON lines
+	$(BIN)/python benchmarks/run.py
+
+browser: .browser-ready
+
+# The report is tested in a real browser: Debian's chromium, or a Chrome that is already there.
+.browser-ready:
+	@sh tests/install_browser.sh && touch .browser-ready
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.demo-ready: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[report]'
+	@touch $@
+
+$(VENV)/.test-ready: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[test]'
+	@touch $@ $(VENV)/.demo-ready
+
+$(VENV)/.bench-ready: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[bench]'
+	@touch $@ $(VENV)/.test-ready $(VENV)/.demo-ready
+
+clean:           ## remove what the targets made
+	rm -rf $(VENV) .browser-ready demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: help demo test lint bench browser clean

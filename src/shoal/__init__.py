@@ -1,0 +1,48 @@
+"""shoal finds groups in web-scale sparse, streaming and probabilistic data, and puts the groups to work.
+
+The names below are imported when first used, so ``import shoal`` itself costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0.dev0"
+
+# public name -> the module it lives in
+_HOMES = {
+    "read": "shoal.data",
+    "read_batches": "shoal.data",
+    "Dataset": "shoal.data",
+    "SphericalKMeans": "shoal.kmeans",
+    "cluster_cards": "shoal.report",
+    "save": "shoal.store",
+    "load": "shoal.store",
+    "ShoalError": "shoal.errors",
+}
+_ROOMS = ["data", "datasets", "errors", "kmeans", "metrics", "progress", "report", "store"]
+
+__all__ = ["__version__", *_HOMES, *_ROOMS]
+
+if TYPE_CHECKING:
+    from shoal.data import Dataset as Dataset
+    from shoal.data import read as read
+    from shoal.data import read_batches as read_batches
+    from shoal.errors import ShoalError as ShoalError
+    from shoal.kmeans import SphericalKMeans as SphericalKMeans
+    from shoal.report import cluster_cards as cluster_cards
+    from shoal.store import load as load
+    from shoal.store import save as save
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    if name in _ROOMS:
+        return import_module(f"shoal.{name}")
+    raise AttributeError(f"module 'shoal' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
