@@ -9,6 +9,7 @@ Each room writes its model as three functions on plain statistics, and every bac
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
@@ -45,8 +46,10 @@ class TopFeatures(NamedTuple):
 class Estimator(ClusterMixin, BaseEstimator):
     """The base of every shoal model."""
 
-    # Fitted attributes that do not end in an underscore-free name the store would find by itself.
+    # Fitted attributes the store would not find by their trailing underscore.
     _private_state: ClassVar[tuple[str, ...]] = ()
+    # What `typicality` measures, for axes and table heads.
+    typicality_meaning: ClassVar[str] = "similarity to the centre"
 
     def fitted_state(self) -> dict[str, Any]:
         """Everything ``fit`` learned, by attribute name: arrays, CSR matrices, numbers, text, storable parts."""
@@ -77,6 +80,10 @@ class Estimator(ClusterMixin, BaseEstimator):
         """For each live cluster, how unsure the model is about who belongs (0 = certain, 1 = no idea), or None."""
         return None
 
+    def figures(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+        """Pictures of this model for its report: a title, a sentence to read it by, and what draws the figure."""
+        return iter(())
+
     def name_features(self, features: np.ndarray) -> list[str]:
         """Column numbers in words, when a vocabulary came with the data."""
         vocabulary = getattr(self, "vocabulary_", None)
@@ -94,20 +101,23 @@ class Estimator(ClusterMixin, BaseEstimator):
 def as_rows(estimator: Estimator, X: Any, *, fitting: bool, nonnegative: bool = False) -> sp.csr_matrix:
     """Judge ``X`` and give it back as canonical CSR of float32 or float64; the caller's arrays are never changed.
 
-    ``X`` may also be a :class:`shoal.Dataset`; when ``fitting``, its vocabulary is remembered as ``vocabulary_``.
+    ``X`` may also be a :class:`shoal.Dataset`; when ``fitting``, its vocabulary and item ids are remembered as
+    ``vocabulary_`` and ``item_ids_``, so that clusters can be described in words.
     """
-    vocabulary = getattr(X, "vocabulary", None)
-    if vocabulary is not None and hasattr(X, "X"):
-        X = X.X
+    dataset = X if hasattr(X, "X") and hasattr(X, "vocabulary") else None
+    if dataset is not None:
+        X = dataset.X
     try:
         X = validate_data(estimator, X, reset=fitting, accept_sparse="csr", dtype=[np.float64, np.float32])
     except ValueError as error:
         raise BadInput(str(error)) from None
     if fitting:
-        if vocabulary is not None:
-            estimator.vocabulary_ = vocabulary  # type: ignore[attr-defined]
-        elif hasattr(estimator, "vocabulary_"):
-            del estimator.vocabulary_
+        for name in ("vocabulary_", "item_ids_"):
+            vars(estimator).pop(name, None)
+        if dataset is not None:
+            estimator.vocabulary_ = dataset.vocabulary  # type: ignore[attr-defined]
+            if dataset.ids is not None:
+                estimator.item_ids_ = dataset.ids  # type: ignore[attr-defined]
     rows = sp.csr_matrix(X)
     if not rows.has_canonical_format:
         rows = rows.copy()

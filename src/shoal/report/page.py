@@ -1,0 +1,142 @@
+"""The report: one HTML file with everything inside, readable by anyone, usable with thousands of clusters."""
+
+from __future__ import annotations
+
+import html
+import json
+import math
+import os
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import shoal
+from shoal.base import Estimator
+from shoal.errors import BadSource
+from shoal.report.cards import ClusterCard, cluster_cards
+from shoal.report.plots import as_svg, cohesion_plot, size_plot, typicality_plot
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    model: Estimator,
+    dataset: Any = None,
+    *,
+    title: str = "Clusters",
+    n_features: int = 12,
+    n_items: int = 8,
+    timings: dict[str, float] | None = None,
+) -> Path:
+    """Write a self-contained HTML page about a fitted model: no network is needed to read it.
+
+    ``dataset`` is the data the model was fitted on (for item names, life spans and the data summary);
+    ``timings`` are seconds by name, shown beside the parameters.
+    """
+    cards = cluster_cards(model, dataset, n_features=n_features, n_items=n_items)
+    page = resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")
+    parts = {
+        "TITLE": html.escape(title),
+        "LEAD": html.escape(_lead(model, cards)),
+        "FIGURES": "\n".join(_figures(model, cards)),
+        "SUMMARY": _table(_data_facts(model, dataset)),
+        "PARAMETERS": _table(model.get_params(deep=False)),
+        "TIMINGS": _table({name: f"{seconds:.2f} s" for name, seconds in (timings or {}).items()}),
+        "MEANING": html.escape(model.typicality_meaning),
+        "MADE": f"shoal {shoal.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
+        "CARDS": _json_in_html([asdict(card) for card in cards]),
+    }
+    for name, text in parts.items():
+        page = page.replace(f"@@{name}@@", text)
+    path = Path(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise BadSource(f"cannot write the report to {path}: {error.strerror}.") from None
+    return path
+
+
+def _lead(model: Estimator, cards: list[ClusterCard]) -> str:
+    """The first sentence of the report."""
+    used = [card for card in cards if card.size]
+    items = np.asarray(model.labels_).size  # type: ignore[attr-defined]
+    nowhere = items - sum(card.size for card in used)
+    sentence = f"{items:,} items in {len(used):,} clusters by {type(model).__name__}."
+    if used:
+        sentence += f" The largest holds {used[0].size:,} items ({used[0].share:.1%})."
+    if nowhere:
+        sentence += f" {nowhere:,} items belong nowhere."
+    return sentence
+
+
+def _figures(model: Estimator, cards: list[ClusterCard]) -> list[str]:
+    """Size and similarity of every model, then what the model itself has to show."""
+    figures = [_figure("How large the clusters are", "Items in each cluster, largest first.", size_plot(cards))]
+    typicality, meaning = model.typicality(), model.typicality_meaning
+    if typicality is not None and len(typicality):
+        says = f"All items by their {meaning}: the further right, the better the item fits."
+        figures.append(_figure("How well the items fit", says, typicality_plot(np.asarray(typicality), meaning)))
+        says = "Each dot is a cluster: further right is larger, higher is more alike."
+        figures.append(_figure("Size and likeness", says, cohesion_plot(cards, meaning)))
+    return figures + [_figure(title, caption, draw()) for title, caption, draw in model.figures()]
+
+
+def _figure(title: str, caption: str, drawn: Any) -> str:
+    """A picture with its heading; what comes as text is taken as finished HTML."""
+    inside = drawn if isinstance(drawn, str) else as_svg(drawn, html.escape(title))
+    return (
+        f"<figure><figcaption><b>{html.escape(title)}</b> {html.escape(caption)}</figcaption>"
+        f"<div class=scroll>{inside}</div></figure>"
+    )
+
+
+def _data_facts(model: Estimator, dataset: Any) -> dict[str, Any]:
+    """The data in numbers: from the data at hand, else from what was kept with the model."""
+    if dataset is not None:
+        return dict(dataset.summary)
+    kept = getattr(model, "provenance_", None) or {}
+    return dict(kept.get("data") or kept.get("summary") or {"features": getattr(model, "n_features_in_", "unknown")})
+
+
+def _table(facts: dict[str, Any]) -> str:
+    if not facts:
+        return "<p>none kept</p>"
+    rows = "".join(
+        f"<tr><th>{html.escape(str(name).replace('_', ' '))}</th><td>{html.escape(_in_words(value))}</td></tr>"
+        for name, value in facts.items()
+    )
+    return f"<table class=facts>{rows}</table>"
+
+
+def _in_words(value: Any) -> str:
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "not set"}[value]
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.6g}"
+    if isinstance(value, list | tuple):
+        return "; ".join(_in_words(part) for part in value) or "none"
+    if isinstance(value, dict):
+        return "; ".join(f"{name}: {_in_words(part)}" for name, part in value.items()) or "none"
+    text = str(value)
+    return text if len(text) <= 200 else f"{type(value).__name__}, {text[:120]} ..."
+
+
+def _json_in_html(value: Any) -> str:
+    """JSON that cannot end its script element early; numbers that JSON lacks become null."""
+    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return float(f"{value:.6g}") if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return value

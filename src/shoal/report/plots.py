@@ -1,0 +1,85 @@
+"""The pictures every report has. matplotlib draws them; they are kept as SVG text inside the page."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import Any
+
+import numpy as np
+
+from shoal.errors import MissingExtra
+from shoal.report.cards import ClusterCard
+
+BLUE, GREY = "#2563a8", "#8a94a0"
+
+
+def figure(width: float = 6.2, height: float = 3.2) -> tuple[Any, Any]:
+    """A figure and its axes, without a window and without touching the user's matplotlib settings."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra(
+            "a report needs matplotlib, which is not installed. Install it with: pip install 'shoal[report]'"
+        ) from None
+    drawn = Figure(figsize=(width, height), layout="constrained")
+    axes = drawn.subplots()
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=9)
+    return drawn, axes
+
+
+def size_plot(cards: list[ClusterCard]) -> Any:
+    """Items per cluster, largest first; logarithmic when sizes span more than a factor of 30."""
+    sizes = np.array([card.size for card in cards if card.size])
+    drawn, axes = figure()
+    ranks = np.arange(1, sizes.size + 1)
+    if sizes.size <= 60:
+        axes.bar(ranks, sizes, color=BLUE, width=0.85)
+    else:
+        axes.plot(ranks, sizes, color=BLUE, linewidth=1.8)
+        axes.fill_between(ranks, sizes, color=BLUE, alpha=0.15)
+    if sizes.size and sizes[0] > 30 * sizes[-1]:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.set_xlabel("clusters, largest first")
+    axes.set_ylabel("items")
+    return drawn
+
+
+def typicality_plot(typicality: np.ndarray, meaning: str) -> Any:
+    """How typical the items are of their clusters: a histogram over all items."""
+    drawn, axes = figure()
+    axes.hist(typicality[np.isfinite(typicality)], bins=50, color=BLUE)
+    middle = float(np.nanmedian(typicality))
+    axes.axvline(middle, color=GREY, linestyle="--", linewidth=1.2)
+    axes.annotate(f" median {middle:.3g}", (middle, axes.get_ylim()[1] * 0.96), fontsize=9, va="top")
+    axes.set_xlabel(meaning)
+    axes.set_ylabel("items")
+    return drawn
+
+
+def cohesion_plot(cards: list[ClusterCard], meaning: str) -> Any:
+    """Each cluster as a dot: how large, and how alike its items are."""
+    shown = [card for card in cards if card.cohesion is not None and card.size]
+    drawn, axes = figure()
+    axes.scatter(
+        [card.size for card in shown], [card.cohesion for card in shown], s=14, color=BLUE, alpha=0.5, rasterized=True
+    )
+    axes.set_xscale("log")
+    axes.set_xlabel("items in the cluster")
+    axes.set_ylabel(f"mean {meaning}")
+    return drawn
+
+
+def as_svg(drawn: Any, title: str) -> str:
+    """The figure as SVG text to be put into a page, with a title for screen readers."""
+    out = io.StringIO()
+    drawn.savefig(out, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
+    text = out.getvalue()
+    text = text[text.index("<svg") :]
+    # Without a fixed size the picture fills its frame; the viewBox keeps the proportions.
+    text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
+    text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
+    return text.replace("<svg", f'<svg role="img" aria-label="{title}"', 1)
