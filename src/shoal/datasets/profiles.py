@@ -1,0 +1,40 @@
+"""Binary rows drawn from a few Bernoulli profiles: the synthetic test of the ads paper."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from shoal.datasets.pack import as_dataset, as_generator, require_at_least
+from shoal.threads import row_blocks
+
+if TYPE_CHECKING:
+    from shoal.data import Dataset
+
+
+def bernoulli_profiles(
+    n_items: int = 10_000, *, n_clusters: int = 10, n_features: int = 100, random_state: Any = None
+) -> Dataset:
+    """Rows of independent coin tosses, one coin for each cluster and feature.
+
+    Cluster weights are uniform draws divided by their sum, and each coin's probability is uniform on (0, 1), so about
+    half of each row is set. The defaults are the paper's: 10,000 x 100 with 10 clusters.
+
+    >>> ads = bernoulli_profiles(200, n_clusters=3, n_features=20, random_state=0)
+    >>> ads.X.shape, np.unique(ads.labels).tolist()
+    ((200, 20), [0, 1, 2])
+    """
+    require_at_least(0, n_items=n_items)
+    require_at_least(1, n_clusters=n_clusters, n_features=n_features)
+    rng = as_generator(random_state)
+    weights = rng.random(n_clusters)
+    probability = rng.random((n_clusters, n_features))
+    labels = rng.choice(n_clusters, size=n_items, p=weights / weights.sum())
+    blocks = [
+        sp.csr_matrix(rng.random((stop - start, n_features)) < probability[labels[start:stop]], dtype=np.float32)
+        for start, stop in row_blocks(n_items, max(1, 10_000_000 // n_features))
+    ]
+    X = sp.vstack(blocks, format="csr") if blocks else sp.csr_matrix((0, n_features), dtype=np.float32)
+    return as_dataset(X, "feature", labels)
