@@ -43,6 +43,13 @@ class TopFeatures(NamedTuple):
     high: np.ndarray | None = None
 
 
+class Assignment(NamedTuple):
+    """Where items belong, and how well they fit there."""
+
+    labels: np.ndarray  # (n,) cluster ids; -1 belongs nowhere
+    scores: np.ndarray  # (n,) larger is better; NaN where the model has no such number
+
+
 class Estimator(ClusterMixin, BaseEstimator):
     """The base of every shoal model."""
 
@@ -61,7 +68,14 @@ class Estimator(ClusterMixin, BaseEstimator):
         for name, value in state.items():
             setattr(self, name, value)
 
-    # --- what a cluster card needs; a model overrides what it can say -------------------------------------------------
+    def assign(self, X: Any) -> Assignment:
+        """The cluster of each row, with how well it fits: here its probability, if the model has one."""
+        labels = self.predict(X)  # type: ignore[attr-defined]
+        if hasattr(self, "predict_proba"):
+            return Assignment(labels, self.predict_proba(X).max(axis=1))
+        return Assignment(labels, np.full(len(labels), np.nan))
+
+    # What a cluster card needs; a model overrides what it can say.
 
     def ids_of_clusters(self) -> np.ndarray:
         """Stable ids of the live clusters, in the order of the model's rows."""

@@ -1,0 +1,49 @@
+"""``shoal evaluate``: how well the clusters agree with known labels or owners."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from shoal.cli.options import Features, Item, Json, Label, ModelFile, Owner, Quiet, Source, Text, Weight, watched
+
+
+def evaluate(
+    model: ModelFile,
+    source: Source,
+    label: Label = None,
+    owner: Owner = None,
+    item: Item = None,
+    features: Features = None,
+    text: Text = None,
+    weight: Weight = None,
+    bits: Annotated[bool, typer.Option("--bits", help="Variation of information in bits instead of nats.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Assign the rows of SOURCE and compare the clusters with a column of known labels, owners, or both.
+
+    Example: shoal evaluate titles.shoal titles.parquet --label primary_cat
+    """
+    import numpy as np
+
+    from shoal import load, metrics, read
+    from shoal.cli.output import print_facts, print_json
+    from shoal.errors import BadInput
+
+    if label is None and owner is None:
+        raise BadInput("nothing to compare with: give --label COLUMN, --owner COLUMN, or both.")
+    with watched(quiet):
+        loaded = load(model)
+        columns = {"label": label, "owner": owner, "item": item, "features": features, "text": text, "weight": weight}
+        dataset = read(source, recipe=loaded, **{name: value for name, value in columns.items() if value is not None})
+        labels, scores = loaded.assign(dataset.X)
+    facts = {"items": len(dataset), "clusters": len(np.unique(labels[labels >= 0])), "nowhere": int((labels < 0).sum())}
+    if np.isfinite(scores).any():
+        facts["mean_score"] = float(np.nanmean(scores))
+    if label is not None:
+        facts |= metrics.evaluate(dataset.labels, labels, base="bits" if bits else "nats")
+    if owner is not None:
+        facts["owner_entropy"] = metrics.owner_entropy(dataset.owners, labels)
+    print_json(facts) if as_json else print_facts(facts)

@@ -1,0 +1,56 @@
+"""``shoal``: the commands, and what happens when one of them fails."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from shoal import __version__
+from shoal.cli.assign import assign
+from shoal.cli.demo import demo
+from shoal.cli.evaluate import evaluate
+from shoal.cli.fit import fit
+from shoal.cli.report import report
+from shoal.cli.show import show
+from shoal.errors import ShoalError
+
+app = typer.Typer(
+    name="shoal",
+    help="Find groups in web-scale sparse, streaming and probabilistic data, and put them to work.",
+    no_args_is_help=True,
+    add_completion=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+for command in (demo, fit, assign, show, evaluate, report):
+    app.command()(command)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"shoal {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None: ...
+
+
+def run() -> None:
+    """The console script. Exit code 0: done. 1: stopped early or a bug. 2: the input or an option is wrong."""
+    try:
+        app()
+    except ShoalError as error:
+        print(f"shoal: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:  # the reader of our output went away, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

@@ -1,0 +1,52 @@
+"""``shoal show``: look at the clusters of a saved model."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from shoal.cli.options import Json, ModelFile, Rows
+
+
+def show(
+    model: ModelFile,
+    cluster: Annotated[int | None, typer.Option("--cluster", "-c", help="Only this cluster, in full.")] = None,
+    rows: Rows = 20,
+    as_json: Json = False,
+) -> None:
+    """Show the clusters of a saved MODEL, largest first, or one of them in full.
+
+    Example: shoal show clicks.shoal --cluster 17
+    """
+    from shoal import load
+    from shoal.cli.output import as_text, cards_as_json, print_cards, print_facts, print_json
+    from shoal.errors import BadInput
+    from shoal.report import cluster_cards
+
+    loaded = load(model)
+    cards = cluster_cards(loaded, n_features=20 if cluster is not None else 10, n_items=10)
+    if cluster is None:
+        if as_json:
+            print_json(cards_as_json(cards))
+        else:
+            print_cards(cards, rows)
+        return
+    found = [card for card in cards if card.id == cluster]
+    if not found:
+        ids = sorted(card.id for card in cards)
+        raise BadInput(f"--cluster {cluster}: {model} has no such cluster. Its ids run from {ids[0]} to {ids[-1]}.")
+    card = found[0]
+    if as_json:
+        print_json(cards_as_json([card])[0])
+        return
+    print_facts(
+        {"cluster": card.id, "name": card.name, "items": f"{card.size:,} ({card.share:.2%})", "likeness": card.cohesion}
+    )
+    print(f"\nfeatures ({card.meaning})")
+    for fact in card.features:
+        interval = f"  [{as_text(fact.low)}, {as_text(fact.high)}]" if fact.low is not None else ""
+        print(f"  {fact.value:>10.4g}  {fact.name}{interval}")
+    print("\ntypical items")
+    for name, score in card.items:
+        print(f"  {'' if score is None else f'{score:.4f}':>10}  {name}")
