@@ -40,7 +40,5 @@ def demo(
         page = write_report(out / "report.html", model, dataset, title=title, timings=timings)
         cards = cluster_cards(model, dataset)
     print_cards(cards, 25, says=f"{len(dataset):,} Debian packages in {clusters} clusters, the largest first")
-    print(
-        f"\nmodel:   {out / 'debian.shoal'}    look around with: shoal show {out / 'debian.shoal'} --cluster {cards[0].id}"
-    )
+    print(f"\nmodel:   {saved}    (look around: shoal show {saved} --cluster {cards[0].id})")
     print(f"report:  {page.resolve()}    (opens in any browser, no network needed)")
