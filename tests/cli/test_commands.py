@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -39,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "shop": number % 5,
         }
         for kind, words in themes.items()
-        for number in range(40)
+        for n in range(40)
     ]
     pq.write_table(pa.Table.from_pylist(rows), folder / "shops.parquet")
     (folder / "shops.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
@@ -161,9 +160,7 @@ def test_ctrl_c_saves_the_model_so_far(folder):
     pq.write_table(table, folder / "long.parquet")
     command = [sys.executable, "-m", "shoal", "fit", "long.parquet", "-k", "500", "--item", "id", "--features", "words"]
     command += ["--set", "max_iter=100000", "--set", "tol=0", "--out", "long.shoal", "--json"]
-    running = subprocess.Popen(
-        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | {"PYTHONUNBUFFERED": "1"}
-    )  # fmt: skip
+    running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     said = ""
     while "k-means:" not in said:  # the first line of progress: the iterations have begun
