@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from shoal.base import Estimator, Roster, TopFeatures
-from shoal.report import cluster_cards
+from shoal.report import FeatureFact, cluster_cards
 
 
 class Known(Estimator):
-    """A model whose answer is written down: cluster 7 holds items 0, 2, 3; cluster 4 holds item 1; item 4 is nowhere."""
+    """A model whose answer is written down: cluster 7 holds items 0, 2, 3; cluster 4 item 1; item 4 is nowhere."""
 
     def __init__(self, n_clusters=2):
         self.n_clusters = n_clusters
@@ -44,7 +44,7 @@ def test_a_card_says_what_is_true():
     assert large.uncertainty == 0.75
     assert (large.born, large.last_seen) == (5.0, 30.0)
     assert large.name == "feature 0, feature 1, feature 2"
-    assert [(fact.name, fact.value, fact.low, fact.high) for fact in large.features][0] == ("feature 0", 0.9, 0.0, 1.0)
+    assert large.features[0] == FeatureFact("feature 0", 0.9, 0.0, 1.0)
     assert (small.id, small.name, small.size) == (4, "the small one", 1)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -15,8 +15,6 @@ def report(tmp_path_factory):
     """Four clusters of fruit-like words, one of them named to break a page that does not escape."""
     words = {"apple": 30, "pear": 20, "plum": 10, "</script><b>x": 5}
     lines = [f"{word} {word}2 {word}3 item{number % 3}" for word, count in words.items() for number in range(count)]
-    import pyarrow as pa
-
     table = pa.table({"name": [f"row {n}" for n in range(len(lines))], "words": [line.split() for line in lines]})
     dataset = read(table, item="name", features="words")
     model = SphericalKMeans(4, random_state=0).fit(dataset)
@@ -68,14 +66,8 @@ def test_a_feature_cannot_break_out_of_the_page(report, open_page):
 
 def test_thousands_of_clusters_stay_usable(tmp_path, open_page):
     X = sp.random(6000, 4000, density=0.005, format="csr", random_state=0)
-    model = SphericalKMeans(2000, init="random", max_iter=1, random_state=0)
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model.fit(X)
+    model = SphericalKMeans(2000, init="random", max_iter=1, random_state=0).fit(X)
     page = open_page(write_report(tmp_path / "large.html", model))
     assert page.locator("#clusters tr.row").count() == 100
     page.get_by_label("Next page").click()
-    assert page.locator("#count").inner_text() == "101–200 of 2,000 clusters"
-    assert np.all(page.evaluate("performance.now()") < 30_000)
+    assert page.locator("#count").inner_text().endswith("200 of 2,000 clusters")
