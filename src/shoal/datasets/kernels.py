@@ -11,9 +11,10 @@ from shoal.jit import inline_kernel, kernel
 
 @inline_kernel
 def zipf_rank(u, n_ranks, exponent, shift):
-    """The rank below which a share ``u`` of a Zipf-Mandelbrot law lies: p(r) = integral of (x + shift)^-exponent on [r, r+1].
+    """The rank below which a share ``u`` of a Zipf-Mandelbrot law lies.
 
-    The integral has a closed inverse, so a draw costs one power and no table, however many ranks there are.
+    p(r) is the integral of (x + shift)^-exponent over [r, r + 1]. It has a closed inverse, so a draw
+    costs one power and no table, however many ranks there are.
     """
     low, high = shift, n_ranks + shift
     if abs(exponent - 1.0) < 1e-9:

@@ -36,7 +36,8 @@ def require_share(**options: float) -> None:
 
 def as_dataset(X: sp.csr_matrix, word: str, labels: np.ndarray, **more: Any) -> Dataset:
     """A Dataset whose items are numbered and whose features are called ``word0``, ``word1``, ..."""
-    from shoal.data import Dataset, Vocabulary
+    from shoal.data import Dataset
+    from shoal.data.vocabulary import Vocabulary
 
     text, offsets = numbered_names(word, X.shape[1])
     vocabulary = Vocabulary.from_arrays(text, offsets)

@@ -34,7 +34,6 @@ def bernoulli_profiles(
     labels = rng.choice(n_clusters, size=n_items, p=weights / weights.sum())
     blocks = [
         sp.csr_matrix(rng.random((stop - start, n_features)) < probability[labels[start:stop]], dtype=np.float32)
-        for start, stop in row_blocks(n_items, max(1, 10_000_000 // n_features))
+        for start, stop in row_blocks(n_items, max(1, 10_000_000 // n_features)) or [(0, 0)]
     ]
-    X = sp.vstack(blocks, format="csr") if blocks else sp.csr_matrix((0, n_features), dtype=np.float32)
-    return as_dataset(X, "feature", labels)
+    return as_dataset(sp.vstack(blocks, format="csr"), "feature", labels)

@@ -46,8 +46,8 @@ def zipf_topics(
     ``words_per_topic`` words of its cluster, the rest from one Zipf background with exponent ``zipf``. Topic words are
     spread log-uniformly over all but the 50 most frequent ranks. Cluster sizes are even, or fall as a power ``skew``
     of their number. ``counts=False`` gives 1 for each word present. Repeated words share an entry, so a row stores
-    somewhat fewer than ``length`` numbers (about 85 of 100). A million documents over seven million words take well under
-    a minute and two gigabytes.
+    somewhat fewer than ``length`` numbers (about 85 of 100). A million documents over seven million words take well
+    under a minute and two gigabytes.
 
     >>> documents = zipf_topics(500, n_features=2000, n_clusters=5, random_state=0)
     >>> documents.X.shape, documents.X.dtype, np.unique(documents.labels).tolist()
@@ -121,8 +121,8 @@ def _topics(n_clusters: int, size: int, n_features: int, low: int, share: float,
 
 
 def _falling(n: int, power: float) -> np.ndarray:
-    weights = (np.arange(n) + 1.0) ** -power
-    return weights / weights.sum()
+    weights: np.ndarray = (np.arange(n) + 1.0) ** -power
+    return np.asarray(weights / weights.sum())
 
 
 def _rows(
@@ -135,7 +135,7 @@ def _rows(
     rng: np.random.Generator,
 ) -> sp.csr_matrix:
     """CSR rows, block by block on threads; each block has a random stream of its own."""
-    blocks = row_blocks(labels.size, BLOCK_ROWS)
+    blocks = row_blocks(labels.size, BLOCK_ROWS) or [(0, 0)]
 
     def draw_block(block: tuple[tuple[int, int], np.random.Generator]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         (start, stop), own_rng = block
@@ -159,8 +159,6 @@ def _rows(
         return np.diff(indptr), indices[:n_stored].copy(), counts[:n_stored].copy()
 
     drawn = list(ordered_map(draw_block, list(zip(blocks, rng.spawn(len(blocks)), strict=True))))
-    if not drawn:
-        return sp.csr_matrix((0, n_features), dtype=np.float32)
     stored, indices, counts = zip(*drawn, strict=True)
     indptr = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.concatenate(stored))])
     return sp.csr_matrix((np.concatenate(counts), np.concatenate(indices), indptr), shape=(labels.size, n_features))
