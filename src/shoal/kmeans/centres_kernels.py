@@ -1,0 +1,170 @@
+# mypy: ignore-errors
+"""Kernels that turn labelled rows into centres, and centres into an index from feature to centre."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from shoal.jit import kernel
+
+
+@kernel
+def group_by_label(labels, n_clusters, starts, members):
+    """Counting sort of the rows by label; rows with label -1 are left out. Members keep the order of the rows."""
+    starts[:] = 0
+    for row in range(labels.size):
+        if labels[row] >= 0:
+            starts[labels[row] + 1] += 1
+    for cluster in range(n_clusters):
+        starts[cluster + 1] += starts[cluster]
+    place = starts[:n_clusters].copy()
+    for row in range(labels.size):
+        if labels[row] >= 0:
+            members[place[labels[row]]] = row
+            place[labels[row]] += 1
+
+
+@kernel
+def sum_members(indptr, ranks, values, row_weights, members, total, seen, touched):
+    """Add the weighted rows of one cluster into the dense `total`; returns how many features were `touched`."""
+    n_touched = 0
+    for row in members:
+        weight = row_weights[row]
+        if weight > 0.0:
+            for at in range(indptr[row], indptr[row + 1]):
+                rank = ranks[at]
+                if not seen[rank]:
+                    seen[rank] = True
+                    touched[n_touched] = rank
+                    n_touched += 1
+                total[rank] += weight * values[at]
+    return n_touched
+
+
+@kernel
+def kth_largest(values, n_keep, scratch):
+    """The n_keep-th largest of `values`, by quickselect in `scratch`."""
+    low, high = 0, values.size - 1
+    scratch[: values.size] = values
+    want = n_keep - 1
+    while low < high:
+        pivot = scratch[(low + high) // 2]
+        left, right = low, high
+        while left <= right:
+            while scratch[left] > pivot:
+                left += 1
+            while scratch[right] < pivot:
+                right -= 1
+            if left <= right:
+                scratch[left], scratch[right] = scratch[right], scratch[left]
+                left += 1
+                right -= 1
+        if want <= right:
+            high = right
+        elif want >= left:
+            low = left
+        else:
+            break
+    return scratch[want]
+
+
+@kernel
+def keep_heaviest(total, touched, n_touched, n_keep, scratch):
+    """Zero all but the n_keep largest totals (in size); returns how many features remain in `touched`."""
+    sizes = np.empty(n_touched)
+    for i in range(n_touched):
+        sizes[i] = abs(total[touched[i]])
+    bar = kth_largest(sizes, n_keep, scratch)
+    above = 0
+    for i in range(n_touched):
+        above += sizes[i] > bar
+    room_for_ties = n_keep - above
+    kept = 0
+    for i in range(n_touched):
+        rank = touched[i]
+        if sizes[i] > bar or (sizes[i] == bar and room_for_ties > 0):
+            room_for_ties -= sizes[i] == bar
+            touched[kept] = rank
+            kept += 1
+        else:
+            total[rank] = 0.0
+    return kept
+
+
+@kernel
+def mean_directions(
+    indptr, ranks, values, row_weights, starts, members, first, last, n_ranks, n_keep, out_ranks, out_weights, sizes,
+    masses, similarities,
+):  # fmt: skip
+    """For clusters first..last-1: the unit mean of their rows and each row's cosine to it.
+
+    Entries go to `out_ranks` and `out_weights` one cluster after another, `sizes` counts them. With `n_keep` > 0 only
+    the heaviest features stay, and the cosines are those to the thinned centre. A cluster without a direction (no
+    weight, or rows that cancel) gets size 0.
+    """
+    total = np.zeros(n_ranks)
+    seen = np.zeros(n_ranks, np.bool_)
+    longest = 1
+    for cluster in range(first, last):
+        entries = 0
+        for row in members[starts[cluster] : starts[cluster + 1]]:
+            entries += indptr[row + 1] - indptr[row]
+        longest = max(longest, entries)
+    touched = np.empty(min(longest, n_ranks), np.int32)
+    scratch = np.empty(min(longest, n_ranks))
+    out = 0
+    for cluster in range(first, last):
+        mine = members[starts[cluster] : starts[cluster + 1]]
+        n_touched = sum_members(indptr, ranks, values, row_weights, mine, total, seen, touched)
+        for i in range(n_touched):
+            seen[touched[i]] = False
+        masses[cluster] = 0.0
+        for row in mine:
+            masses[cluster] += row_weights[row]
+        if 0 < n_keep < n_touched:
+            n_touched = keep_heaviest(total, touched, n_touched, n_keep, scratch)
+        length = 0.0
+        for i in range(n_touched):
+            length += total[touched[i]] ** 2
+        length = np.sqrt(length)
+        sizes[cluster - first] = 0
+        if length > 1e-9 * max(masses[cluster], 1e-300):
+            for i in range(n_touched):
+                rank = touched[i]
+                total[rank] = np.float32(total[rank] / length)
+                out_ranks[out + i] = rank
+                out_weights[out + i] = total[rank]
+            sizes[cluster - first] = n_touched
+            out += n_touched
+        for row in mine:
+            dot = 0.0
+            for at in range(indptr[row], indptr[row + 1]):
+                dot += total[ranks[at]] * values[at]
+            similarities[row] = dot if sizes[cluster - first] > 0 else 0.0
+        for i in range(n_touched):
+            total[touched[i]] = 0.0
+    return out
+
+
+@kernel
+def count_ranks(ranks, counts):
+    """How many centres have each feature."""
+    for at in range(ranks.size):
+        counts[ranks[at]] += 1
+
+
+@kernel
+def fill_index(indptr, ranks, weights, n_hot, place, hot, centres_out, weights_out):
+    """Scatter centre entries: features below n_hot into the dense block, others to the end of their list.
+
+    Centres are walked in order, so every list ends up sorted by centre.
+    """
+    for centre in range(indptr.size - 1):
+        for at in range(indptr[centre], indptr[centre + 1]):
+            rank = ranks[at]
+            if rank < n_hot:
+                hot[rank, centre] = weights[at]
+            else:
+                centres_out[place[rank]] = centre
+                weights_out[place[rank]] = weights[at]
+                place[rank] += 1

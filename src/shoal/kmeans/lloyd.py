@@ -1,0 +1,116 @@
+"""Lloyd's loop: assign, repair, update, until nothing moves. How rows find centres is the assigner's business."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from shoal.kmeans.centres import Centres, Update, update_centres
+from shoal.kmeans.rows import UnitRows
+from shoal.progress import Monitor
+
+
+class Assigner(Protocol):
+    """One way for rows to find their centres. It may remember what it saw in the step before."""
+
+    features_kept: int | None
+
+    def assign(self, centres: Centres, last: Step | None) -> tuple[np.ndarray, np.ndarray]:
+        """Labels (-1: no centre) and cosines, given the centres and what the step before left behind."""
+
+
+@dataclass
+class Step:
+    """What a step leaves for the next: the labels and what the update made of them."""
+
+    labels: np.ndarray
+    update: Update
+
+
+@dataclass
+class Outcome:
+    """A finished run."""
+
+    centres: Centres
+    labels: np.ndarray
+    similarities: np.ndarray
+    history: list[float]
+    converged: bool
+    seconds: list[float]  # of each iteration
+
+    @property
+    def objective(self) -> float:
+        return self.history[-1]
+
+
+def lloyd(
+    rows: UnitRows,
+    row_weights: np.ndarray,
+    centres: Centres,
+    assigner: Assigner,
+    *,
+    max_iter: int,
+    tol: float,
+    n_threads: int | None = None,
+) -> Outcome:
+    """Run Lloyd's algorithm from the given centres; the labels of the outcome are those of its centres."""
+    total_weight = max(row_weights.sum(), 1e-300)
+    step: Step | None = None
+    seconds = []
+    with Monitor("k-means", max_iter, tol) as monitor:
+        while monitor.running:
+            began = time.perf_counter()
+            labels, similarities = assigner.assign(centres, step)
+            moved = rows.n_rows if step is None else int(np.count_nonzero(labels != step.labels))
+            if moved:
+                step = improve(rows, row_weights, labels, similarities, len(centres), assigner.features_kept, n_threads)
+                centres = step.update.centres
+            seconds.append(time.perf_counter() - began)
+            psi = float(row_weights @ similarities / total_weight)
+            outliers = int(np.count_nonzero(labels < 0))
+            monitor.report(psi, settled=not moved, psi=psi, moved=moved, outliers=outliers, seconds=seconds[-1])
+    if moved:
+        labels, similarities = assigner.assign(centres, step)
+    return Outcome(centres, labels, similarities, monitor.history, monitor.converged, seconds)
+
+
+def improve(
+    rows: UnitRows,
+    row_weights: np.ndarray,
+    labels: np.ndarray,
+    similarities: np.ndarray,
+    n_clusters: int,
+    features_kept: int | None,
+    n_threads: int | None,
+) -> Step:
+    """New centres for these labels. A cluster left without rows gets the worst-served row of the others."""
+    labels = labels.copy()
+    empty = np.flatnonzero(np.bincount(labels[labels >= 0], row_weights[labels >= 0], n_clusters) <= 0)
+    while True:
+        repaired = repair(labels, similarities, rows, row_weights, empty) if empty.size else 0
+        update = update_centres(rows, row_weights, labels, n_clusters, features_kept, n_threads)
+        empty = update.centres.without_direction()  # also clusters whose rows cancel out
+        if not empty.size or (repaired == 0 and update.centres.nnz):
+            return Step(labels, update)
+
+
+def repair(
+    labels: np.ndarray, similarities: np.ndarray, rows: UnitRows, row_weights: np.ndarray, empty: np.ndarray
+) -> int:
+    """Give each empty cluster the worst-served row that is not alone in its cluster; returns how many were served."""
+    sizes = np.bincount(labels[labels >= 0], minlength=int(labels.max(initial=0)) + 1)
+    usable = np.flatnonzero((rows.lengths > 0) & (row_weights > 0) & (similarities < 1 - 1e-6))
+    worst_first = iter(usable[np.argsort(similarities[usable], kind="stable")])
+    served = 0
+    for cluster in empty:
+        for row in worst_first:
+            if labels[row] < 0 or sizes[labels[row]] > 1:
+                if labels[row] >= 0:
+                    sizes[labels[row]] -= 1
+                labels[row] = cluster
+                served += 1
+                break
+    return served

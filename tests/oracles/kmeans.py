@@ -1,0 +1,46 @@
+"""Spherical k-means written down plainly: dense arrays, every row against every centre."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+
+
+def unit(X) -> np.ndarray:
+    """Rows at unit length; empty rows stay 0. Values pass through float32, as the library stores them."""
+    X = X.toarray() if sp.issparse(X) else np.asarray(X, dtype=float)
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    return np.where(lengths > 0, X / np.where(lengths > 0, lengths, 1), 0.0).astype(np.float32).astype(float)
+
+
+def nearest(X, centres) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Label, cosine, and how far the second best centre is behind (0 is a tie)."""
+    cosines = unit(X) @ unit(centres).T
+    labels = cosines.argmax(axis=1)
+    best_two = np.sort(cosines, axis=1)[:, -2:]
+    return labels, cosines.max(axis=1), best_two[:, -1] - best_two[:, 0]
+
+
+def means(X, labels, n_clusters, weights=None) -> np.ndarray:
+    """The unit mean of each cluster."""
+    weights = np.ones(len(labels)) if weights is None else weights
+    membership = (labels[None, :] == np.arange(n_clusters)[:, None]) * weights
+    return unit(membership @ unit(X))
+
+
+def lloyd(X, centres, n_iter, weights=None) -> tuple[np.ndarray, np.ndarray, float]:
+    """Labels after each of n_iter steps (one row a step), the last centres, and the smallest gap ever seen."""
+    steps, gap = [], np.inf
+    for _ in range(n_iter):
+        labels, _, gaps = nearest(X, centres)
+        gap = min(gap, gaps.min())
+        steps.append(labels)
+        centres = means(X, labels, len(centres), weights)
+    return np.array(steps), centres, gap
+
+
+def scan(X, query, n) -> tuple[np.ndarray, np.ndarray]:
+    """Score every row, sort, keep n. Slow, and plainly right."""
+    scores = np.asarray(X @ query).ravel()
+    best = np.argsort(-scores, kind="stable")[:n]
+    return best, scores[best]
