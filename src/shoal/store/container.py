@@ -1,0 +1,272 @@
+"""One file of named arrays and a text, in the safetensors layout: checksummed, written atomically, read mapped.
+
+    8 bytes      length of the header, little-endian
+    header       JSON: {"__metadata__": {"shoal": text, "checksum": hex}, name: {"dtype", "shape", "data_offsets"}, ...}
+    arrays       one after another, widest numbers first, so that each lies aligned in the mapped file
+
+The checksum is BLAKE2b over the whole file with its own 64 digits read as zeros.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import secrets
+import stat
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from shoal.errors import BadModelFile, BadSource
+
+if sys.platform != "win32":
+    import fcntl
+
+DTYPES = {
+    "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "U32": "<u4", "I32": "<i4",
+    "F32": "<f4", "U64": "<u8", "I64": "<i8", "F64": "<f8",
+}  # fmt: skip
+NAMES = {np.dtype(text): name for name, text in DTYPES.items()}
+NO_CHECKSUM = "0" * 64
+CHUNK_BYTES = 1 << 23
+LONGEST_HEADER_BYTES = 100_000_000  # what the safetensors library accepts too
+STALE_SECONDS = 60.0
+
+# How well-known files begin, for a message that helps.
+FOREIGN = {
+    b"\x89PNG": "a PNG image", b"\x80\x02": "a pickle", b"\x80\x03": "a pickle", b"\x80\x04": "a pickle",
+    b"\x80\x05": "a pickle", b"PK\x03\x04": "a zip archive (.npz, .zip)", b"\x1f\x8b": "a gzip file",
+    b"\x93NUMPY": "a numpy .npy file", b"\x89HDF": "an HDF5 file", b"PAR1": "a Parquet file", b"%PDF": "a PDF",
+    b"SQLite": "an SQLite database", b"\xfd7zXZ": "an xz file", b"(\xb5/\xfd": "a zstd file",
+}  # fmt: skip
+
+
+class Header(NamedTuple):
+    """What stands before the arrays."""
+
+    raw: bytes  # length and JSON, as in the file
+    text: str  # what the writer gave
+    checksum: str
+    tensors: dict[str, dict[str, Any]]  # name -> dtype, shape, data_offsets
+
+
+def write(path: str | os.PathLike[str], text: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Put ``text`` and ``arrays`` at ``path``, so that at every moment either the old file or the new one is there."""
+    target = Path(os.path.realpath(path))  # a link keeps pointing where it did
+    if target.is_dir():
+        raise BadSource(f"cannot save to {path}: it is a folder. Give the name of a file in it.")
+    if not target.parent.is_dir():
+        raise BadSource(f"cannot save to {path}: there is no folder {target.parent}. Create it first.")
+    _sweep(target)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
+    try:
+        with open(temporary, "xb") as out:
+            _lock(out)
+            _write_all(out, text, arrays)
+            if target.exists():
+                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
+            out.flush()
+            os.fsync(out.fileno())
+            os.replace(temporary, target)
+    except OSError as error:
+        raise _cannot_save(path, error, sum(array.nbytes for array in arrays.values())) from error
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    _sync_folder(target.parent)
+
+
+def read_header(path: str | os.PathLike[str]) -> Header:
+    """The header, judged: a file that is missing, foreign or cut short gets an error that says so."""
+    if os.path.isdir(path):
+        raise BadModelFile(f"{path} is a folder, not a model file. Give the file that shoal.save wrote.")
+    try:
+        with open(path, "rb") as file:
+            return _read_header(file, str(path))
+    except FileNotFoundError:
+        raise BadSource(f"there is no file {path}. Check the name and the folder.") from None
+    except BadModelFile:
+        raise
+    except OSError as error:
+        raise BadSource(f"cannot read {path}: {error.strerror}.") from error
+
+
+def read(path: str | os.PathLike[str], header: Header) -> dict[str, np.ndarray]:
+    """The arrays, mapped and read-only, after one pass that compares the checksum."""
+    try:
+        mapped = np.asarray(np.memmap(path, mode="r", dtype=np.uint8))
+    except (OSError, ValueError) as error:
+        raise BadSource(f"cannot map {path}: {error}.") from error
+    if (
+        mapped[: len(header.raw)].tobytes() != header.raw
+        or _digest(header, mapped[len(header.raw) :]) != header.checksum
+    ):
+        raise BadModelFile(
+            f"{path} is damaged: its checksum is not that of its contents. "
+            "Restore it from a copy, or fit and save again."
+        )
+    body = mapped[len(header.raw) :]
+    return {name: _view(body, entry) for name, entry in header.tensors.items()}
+
+
+# --- writing ----------------------------------------------------------------------------------------------------------
+
+
+def _write_all(out: BinaryIO, text: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """Header with an empty checksum, arrays, then the checksum into its place."""
+    widest_first = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
+    tensors, end = {}, 0
+    for name in widest_first:
+        start, end = end, end + arrays[name].nbytes
+        dtype = NAMES[arrays[name].dtype.newbyteorder("<")]
+        tensors[name] = {"dtype": dtype, "shape": list(arrays[name].shape), "data_offsets": [start, end]}
+    metadata = {"checksum": NO_CHECKSUM, "shoal": text}
+    header = json.dumps({"__metadata__": metadata} | tensors, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    raw = len(header).to_bytes(8, "little") + header
+    digest = hashlib.blake2b(raw, digest_size=32)
+    out.write(raw)
+    for name in widest_first:
+        for chunk in _chunks(arrays[name]):
+            digest.update(chunk)
+            out.write(chunk)
+    out.seek(raw.index(NO_CHECKSUM.encode()))
+    out.write(digest.hexdigest().encode())
+
+
+def _chunks(array: np.ndarray) -> Iterator[memoryview]:
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    flat = little.reshape(-1).view(np.uint8).data if little.size else memoryview(b"")
+    for start in range(0, len(flat), CHUNK_BYTES):
+        yield flat[start : start + CHUNK_BYTES]
+
+
+def _lock(out: BinaryIO) -> None:
+    """Mark a temporary file as being written, so that no other save takes it for a left-over."""
+    if sys.platform != "win32":
+        with contextlib.suppress(OSError):  # not every file system can lock
+            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _sweep(target: Path) -> None:
+    """Remove what killed saves of this file left behind: temporaries that nobody holds and nobody wrote of late."""
+    if sys.platform == "win32":
+        return
+    for left in target.parent.glob(f".{_glob_escape(target.name)}.????????????.tmp"):
+        with contextlib.suppress(OSError), open(left, "rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if time.time() - left.stat().st_mtime > STALE_SECONDS:
+                left.unlink()
+
+
+def _glob_escape(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself durable."""
+    if sys.platform == "win32":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        raise BadSource(
+            f"the model is saved, but the folder {folder} could not be flushed to disk ({error.strerror}): "
+            "a power failure now may bring the old file back. Check the disk."
+        ) from error
+    finally:
+        os.close(handle)
+
+
+def _cannot_save(path: str | os.PathLike[str], error: OSError, n_bytes: int) -> BadSource:
+    full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+    advice = (
+        f"The model needs {n_bytes / 1e6:,.1f} MB: free some space or save elsewhere." if full else "Save elsewhere."
+    )
+    before = " The file that was there before is unchanged." if os.path.exists(path) else ""
+    wrapped = BadSource(f"cannot save to {path}: {error.strerror or error}.{before} {advice}")
+    wrapped.errno = error.errno
+    return wrapped
+
+
+# --- reading ----------------------------------------------------------------------------------------------------------
+
+
+def _read_header(file: BinaryIO, path: str) -> Header:
+    n_bytes = os.fstat(file.fileno()).st_size
+    start = file.read(9)
+    if not start:
+        raise BadModelFile(f"{path} is empty. Fit and save the model again.")
+    length = int.from_bytes(start[:8], "little")
+    if len(start) < 9 or start[8:9] != b"{" or length > LONGEST_HEADER_BYTES:
+        kind = next((kind for magic, kind in FOREIGN.items() if start.startswith(magic)), None)
+        raise BadModelFile(
+            f"{path} is not a shoal model{f': it begins like {kind}' if kind else ''}. "
+            "Give the file that shoal.save or `shoal fit --out` wrote."
+        )
+    if 8 + length > n_bytes:
+        raise BadModelFile(
+            f"{path} is cut short: its header should be {length:,} bytes, and the whole file has {n_bytes:,}. "
+            "Copy it again, or fit and save again."
+        )
+    file.seek(0)
+    raw = file.read(8 + length)
+    try:
+        parsed = json.loads(raw[8:].decode())
+        metadata = parsed.pop("__metadata__", {})
+        text, checksum = metadata.get("shoal"), metadata.get("checksum")
+    except (ValueError, RecursionError, AttributeError):
+        raise BadModelFile(f"{path} has a damaged header. Restore it from a copy, or fit and save again.") from None
+    if text is None:
+        raise BadModelFile(
+            f"{path} is a safetensors file, but not one that shoal wrote: it holds arrays without a model. "
+            "Give the file that shoal.save or `shoal fit --out` wrote."
+        )
+    if not isinstance(text, str) or not isinstance(checksum, str) or len(checksum) != len(NO_CHECKSUM):
+        raise BadModelFile(f"{path} has a damaged header. Restore it from a copy, or fit and save again.")
+    _judge_tensors(parsed, n_bytes - len(raw), path)
+    return Header(raw, text, checksum, parsed)
+
+
+def _judge_tensors(tensors: dict[str, Any], n_bytes: int, path: str) -> None:
+    """Each array lies inside the file, right after the one before, and is as long as its shape says."""
+    end = 0
+    try:
+        for entry in sorted(tensors.values(), key=lambda entry: entry["data_offsets"]):
+            shape, (start, stop) = entry["shape"], entry["data_offsets"]
+            size = np.dtype(DTYPES[entry["dtype"]]).itemsize
+            for n in shape:
+                size *= n if isinstance(n, int) and n >= 0 else -1
+            if start != end or stop - start != size:
+                raise ValueError
+            end = stop
+    except (KeyError, TypeError, ValueError):
+        raise BadModelFile(f"{path} has a damaged header. Restore it from a copy, or fit and save again.") from None
+    if end > n_bytes:
+        raise BadModelFile(
+            f"{path} is cut short: {end:,} bytes of arrays should follow its header, and {n_bytes:,} are there. "
+            "Copy it again, or fit and save again."
+        )
+    if end < n_bytes:
+        raise BadModelFile(f"{path} has {n_bytes - end:,} bytes too many after its arrays. Copy it again.")
+
+
+def _digest(header: Header, body: np.ndarray) -> str:
+    blank = header.raw.replace(header.checksum.encode(), NO_CHECKSUM.encode(), 1)
+    digest = hashlib.blake2b(blank, digest_size=32)
+    for start in range(0, body.size, CHUNK_BYTES):
+        digest.update(body[start : start + CHUNK_BYTES].data)
+    return digest.hexdigest()
+
+
+def _view(body: np.ndarray, entry: dict[str, Any]) -> np.ndarray:
+    start, stop = entry["data_offsets"]
+    return body[start:stop].view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
