@@ -1,0 +1,48 @@
+"""The columns beside the features: ids, times, owners, labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from shoal.data.arrow import objects
+from shoal.data.recipe import Recipe
+from shoal.data.shapes import Layout
+from shoal.data.times import Times
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Beside:
+    """Collects them batch by batch."""
+
+    def __init__(self, recipe: Recipe, layout: Layout) -> None:
+        self.layout = layout
+        self.texts: dict[str, list[Any]] = {role: [] for role in ("item", "owner", "label") if role in layout.place}
+        self.times = Times(recipe.time, recipe.time_unit) if recipe.time is not None else None
+        self.n_rows = 0
+
+    def add(self, batch: pa.RecordBatch, chosen: np.ndarray | None = None) -> None:
+        """Take a batch's values, or those of its ``chosen`` rows."""
+        if self.times is not None:
+            columns = [self.layout.column(batch, "time", letter) for letter in "cnb"]
+            if chosen is not None:
+                columns = [column.take(chosen) for column in columns]
+            self.times.add(*columns, first_row=self.n_rows)
+        for role, parts in self.texts.items():
+            column = self.layout.column(batch, role)
+            parts.append(column if chosen is None else column.take(chosen))
+        self.n_rows += batch.num_rows
+
+    def text(self, role: str) -> np.ndarray | None:
+        """A column as an array of str, None where null; or None if it was not wanted."""
+        import pyarrow as pa
+
+        if role not in self.texts:
+            return None
+        return objects(pa.chunked_array(self.texts[role], pa.string()))
+
+    def seconds(self) -> np.ndarray | None:
+        return None if self.times is None else self.times.seconds()

@@ -1,0 +1,84 @@
+"""What reading gives: a sparse matrix, and what its rows and columns stand for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from shoal.data.recipe import Recipe
+from shoal.data.vocabulary import Vocabulary
+
+
+@dataclass(eq=False)
+class Dataset:
+    """Items by features, ready for a model; every model's ``fit`` takes it in place of ``X``.
+
+    Attributes
+    ----------
+    X : CSR matrix, one row an item, one column a feature
+    vocabulary : the name of each column
+    ids : the name of each row (None: rows are known by number)
+    times : seconds since 1970 in UTC (NaN: none given), or None
+    owners, labels : who each item belongs to and what it is known to be, as text, or None
+    recipe : how the source was read; ``read(new, recipe=dataset)`` gives the same columns
+    summary : plain numbers about the reading (rows, features, empty_rows, ...) and what was guessed
+
+    Examples
+    --------
+    >>> import pyarrow as pa, shoal
+    >>> pets = shoal.read(pa.table({"id": ["a", "b"], "tags": [["cat", "dog"], ["dog"]]}))
+    >>> pets
+    Dataset(2 items x 2 features, 3 non-zeros, binary; ids from 'id', features from 'tags')
+    >>> pets.vocabulary[1], pets.X.toarray().tolist()
+    ('dog', [[1.0, 1.0], [0.0, 1.0]])
+    >>> pets.rows([1]).ids.tolist()
+    ['b']
+    """
+
+    X: sp.csr_matrix
+    vocabulary: Vocabulary
+    ids: np.ndarray | None = None
+    times: np.ndarray | None = None
+    owners: np.ndarray | None = None
+    labels: np.ndarray | None = None
+    recipe: Recipe = field(default_factory=Recipe)
+    summary: dict[str, Any] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    def rows(self, which: Any) -> Dataset:
+        """Some of the items (numbers, a mask or a slice) under the same vocabulary; ``dataset[which]`` is the same."""
+        chosen = which if isinstance(which, slice) else np.atleast_1d(np.asarray(which))
+        if isinstance(chosen, np.ndarray) and chosen.size == 0:
+            chosen = chosen.astype(np.int64)
+
+        def part(values: np.ndarray | None) -> np.ndarray | None:
+            return None if values is None else np.asarray(values)[chosen]
+
+        X = self.X[chosen]
+        ids = part(self.ids if self.ids is not None else np.arange(len(self)))
+        facts = {"rows": X.shape[0], "non_zeros": int(X.nnz), "empty_rows": int((np.diff(X.indptr) == 0).sum())}
+        columns = {name: part(getattr(self, name)) for name in ("times", "owners", "labels")}
+        return replace(self, X=X, ids=ids, summary=self.summary | facts, **columns)
+
+    __getitem__ = rows
+
+    def __repr__(self) -> str:
+        recipe = self.recipe
+        named = {
+            "ids": recipe.item,
+            "features": recipe.features,
+            "text": recipe.text,
+            "weights": recipe.weight,
+            "times": recipe.time,
+            "owners": recipe.owner,
+            "labels": recipe.label,
+        }
+        n_items, n_features = self.X.shape
+        what = f"{n_items:,} items x {n_features:,} features, {self.X.nnz:,} non-zeros, {recipe.weighting}"
+        columns = ", ".join(f"{role} from {column!r}" for role, column in named.items() if column)
+        return f"Dataset({what}{'; ' + columns if columns else ''})"
