@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator, TopFeatures, as_rows, as_weights, storable
+from shoal.base import Assignment, Estimator, TopFeatures, as_rows, as_weights, storable
 from shoal.errors import BadInput
 from shoal.kmeans.centres import Centres, centres_from_csr, centres_from_rows, index_centres
 from shoal.kmeans.exact import ExactAssigner, assign, similarity_matrix
@@ -105,8 +105,12 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each row; -1 for a row that is empty or shares no feature with any centre."""
+        return self.assign(X).labels
+
+    def assign(self, X: Any) -> Assignment:
+        """The cluster of each row and the row's cosine to its centre."""
         rows = self._rows_for_centres(X)
-        return assign(rows, self._index(rows), self.n_threads)[0]
+        return Assignment(*assign(rows, self._index(rows), self.n_threads))
 
     def transform(self, X: Any) -> np.ndarray:
         """The cosine of each row to every centre (n_rows, n_clusters): larger is nearer, unlike a distance."""
