@@ -155,7 +155,7 @@ def test_wrong_input_exits_with_2_and_a_sentence(folder, arguments, says):
 
 def test_ctrl_c_saves_the_model_so_far(folder):
     rng = np.random.default_rng(1)
-    words = [f"w{n}" for number in range(3000)]
+    words = [f"w{n}" for n in range(3000)]
     table = pa.table({"id": np.arange(30000), "words": [rng.choice(words, 20).tolist() for _ in range(30000)]})
     pq.write_table(table, folder / "long.parquet")
     command = [sys.executable, "-m", "shoal", "fit", "long.parquet", "-k", "500", "--item", "id", "--features", "words"]

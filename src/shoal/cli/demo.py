@@ -28,7 +28,14 @@ def demo(
     timings = {}
     with watched(quiet):
         began = perf_counter()
-        dataset = read(datasets.sample_path(), **datasets.SAMPLE_COLUMNS, weighting="tfidf")
+        dataset = read(
+            datasets.sample_path(),
+            item="package",
+            features="tags",
+            owner="maintainer",
+            label="section",
+            weighting="tfidf",
+        )
         timings["reading"] = perf_counter() - began
         began = perf_counter()
         model = SphericalKMeans(clusters, random_state=0).fit(dataset)
