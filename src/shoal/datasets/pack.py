@@ -35,13 +35,23 @@ def require_share(**options: float) -> None:
 
 
 def as_dataset(X: sp.csr_matrix, word: str, labels: np.ndarray, **more: Any) -> Dataset:
-    """A Dataset whose items are numbered and whose features are called ``word0``, ``word1``, ..."""
+    """A Dataset whose features are called ``word0``, ``word1``, ..."""
     from shoal.data import Dataset
+    from shoal.data.recipe import Recipe
     from shoal.data.vocabulary import Vocabulary
 
     text, offsets = numbered_names(word, X.shape[1])
     vocabulary = Vocabulary.from_arrays(text, offsets)
-    return Dataset(X=X, vocabulary=vocabulary, ids=np.arange(X.shape[0]), labels=labels, **more)
+    weighting = "binary" if X.nnz and X.data.min() == X.data.max() == 1 else "count"
+    recipe = Recipe(weighting=weighting, dtype=str(X.dtype))
+    summary = {
+        "source": "generated",
+        "rows": int(X.shape[0]),
+        "features": int(X.shape[1]),
+        "non_zeros": int(X.nnz),
+        "empty_rows": int((np.diff(X.indptr) == 0).sum()),
+    }
+    return Dataset(X=X, vocabulary=vocabulary, labels=labels, recipe=recipe, summary=summary, **more)
 
 
 def numbered_names(word: str, n: int) -> tuple[np.ndarray, np.ndarray]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
@@ -14,6 +15,9 @@ from shoal.base import STORABLE, Estimator
 from shoal.store.encode import BIT_GENERATORS, SPARSE, Malformed
 
 CSR = (sp.csr_matrix, sp.csr_array)
+
+# Parts that do not come with the model's own module; importing it registers them.
+PART_HOMES = {"Recipe": "shoal.data.recipe", "Roster": "shoal.base"}
 
 
 class Decoder:
@@ -105,6 +109,8 @@ def _sparse(decoder: Decoder, value: dict[str, Any]) -> Any:
 
 
 def _part(decoder: Decoder, value: dict[str, Any]) -> Any:
+    if value["class"] in PART_HOMES:
+        import_module(PART_HOMES[value["class"]])
     cls = STORABLE.get(value["class"])
     if cls is None or issubclass(cls, Estimator):
         raise Malformed(f"a part called {value['class']!r}, which this shoal does not know")

@@ -1,0 +1,161 @@
+"""Every pair of items, classified as the same or different: rates, the ROC, and the matrix for small n."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from shoal.errors import BadInput
+from shoal.metrics.kernels import count_pairs_above
+from shoal.metrics.partitions import n_pairs
+from shoal.metrics.tables import coded, coded_pair, is_sparse, meetings
+from shoal.threads import ordered_map, row_blocks
+
+BLOCK_ROWS = 256
+BLOCK_COLUMNS = 8192
+ROUNDING = 1e-5  # memberships may be float32 and need not sum to exactly 1
+
+
+class PairRates(NamedTuple):
+    """Of pairs that truly belong together, the share put together (tpr); of those that do not, the share (fpr)."""
+
+    tpr: float
+    fpr: float
+
+
+class PairROC(NamedTuple):
+    """The rates at each threshold."""
+
+    thresholds: np.ndarray
+    tpr: np.ndarray
+    fpr: np.ndarray
+
+
+def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str = "cluster") -> PairRates:
+    """Share of true pairs that were put together, and of false pairs that were.
+
+    ``labels`` is one label for each item, or soft memberships (n_items, n_clusters), dense or CSR: then a pair is put
+    together if ``sum_l r_il r_jl > threshold``. No n x n array is made. NaN where there is no pair to judge.
+    With memberships, ``outliers`` speaks of the truth alone: an item that belongs nowhere has a row of zeros.
+
+    >>> pair_rates([0, 0, 1, 1], [0, 0, 0, 1])
+    PairRates(tpr=0.5, fpr=0.5)
+    >>> pair_rates([0, 0, 1, 1], [[1, 0], [.9, .1], [.4, .6], [0, 1]])
+    PairRates(tpr=1.0, fpr=0.0)
+    """
+    if is_sparse(labels) or np.ndim(labels) == 2:
+        roc = pair_roc(truth, labels, thresholds=[threshold], outliers=outliers)
+        return PairRates(float(roc.tpr[0]), float(roc.fpr[0]))
+    table = meetings(truth, labels, outliers)
+    together, true, put = (n_pairs(sizes) for sizes in (table.together, table.sizes_a, table.sizes_b))
+    false = table.n * (table.n - 1) // 2 - true
+    return PairRates(together / true if true else np.nan, (put - together) / false if false else np.nan)
+
+
+def pair_roc(truth: Any, proba: Any, *, thresholds: Any = None, outliers: str = "cluster") -> PairROC:
+    """The pair rates at each of ``thresholds`` (0.1 to 0.9 unless told) from soft memberships.
+
+    Exact, in bounded memory. Two items that are both nearly certain of their cluster fall on the same side of every
+    threshold as their likeliest clusters say, and are counted by table; only pairs with an uncertain item are visited.
+
+    >>> roc = pair_roc([0, 0, 1], [[1, 0], [.5, .5], [0, 1]], thresholds=[.4, .6])
+    >>> roc.tpr.tolist(), roc.fpr.tolist()
+    ([1.0, 0.0], [0.5, 0.0])
+    """
+    given = np.linspace(0.1, 0.9, 81) if thresholds is None else np.atleast_1d(np.asarray(thresholds, np.float64))
+    if given.ndim != 1 or not given.size or not ((given >= 0) & (given <= 1)).all():
+        raise BadInput("thresholds must be probabilities, from 0 to 1, in one dimension.")
+    members = _memberships(proba)
+    (codes, _), (rows, _) = coded_pair(truth, np.arange(members.shape[0]), outliers)
+    members = members if rows.size == members.shape[0] else members[np.flatnonzero(coded(truth, "truth")[0] >= 0)]
+    ascending = np.unique(given)
+    same, different = _counts_above(codes, members, ascending)
+    place = np.searchsorted(ascending, given)
+    with np.errstate(invalid="ignore"):
+        tpr, fpr = ((counts[::-1].cumsum()[::-1][1:] / counts.sum())[place] for counts in (same, different))
+    return PairROC(given, tpr, fpr)
+
+
+def same_cluster_matrix(clustering: Any, *, max_items: int = 5000) -> np.ndarray:
+    """For each two items, the chance that they belong together: (n_items, n_items).
+
+    ``clustering`` is one label for each item; or samples of labels as whole numbers, (n_samples, n_items); or soft
+    memberships as real numbers, (n_items, n_clusters). An item labelled -1 is together with itself alone. For more than
+    ``max_items`` items, :func:`pair_rates` and :func:`pair_roc` do without the matrix.
+
+    >>> same_cluster_matrix([[0, 0, 1], [2, 3, 3]]).tolist()  # two samples of the labels of three items
+    [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
+    """
+    values = clustering if is_sparse(clustering) else np.asarray(clustering)
+    soft = values.ndim == 2 and values.dtype.kind == "f"
+    n_items = values.shape[0] if soft or values.ndim == 1 else values.shape[1]
+    if n_items > max_items:
+        raise BadInput(
+            f"a same-cluster matrix of {n_items:,} items would take {n_items**2 * 8 / 1e9:,.1f} GB; at most "
+            f"max_items={max_items:,} are allowed. Use pair_rates or pair_roc, or choose some of the items."
+        )
+    if soft:
+        members = _memberships(values)
+        product = members @ members.T
+        return np.asarray(product.toarray() if is_sparse(product) else product)
+    total = np.zeros((n_items, n_items))
+    samples = np.atleast_2d(values)
+    for sample in samples:
+        codes, _ = coded(sample, "the labels")
+        total += (codes[:, None] == codes) & (codes >= 0)
+    total /= samples.shape[0]
+    np.fill_diagonal(total, 1.0)
+    return total
+
+
+def _memberships(proba: Any) -> Any:
+    members: Any = sp.csr_matrix(proba) if is_sparse(proba) else np.asarray(proba)
+    if members.ndim != 2 or members.dtype.kind not in "biuf":
+        raise BadInput(
+            f"memberships have shape {members.shape}; they need a row for each item, a column for each cluster."
+        )
+    values = members.data if is_sparse(members) else members
+    sums = np.asarray(members.sum(axis=1)).ravel()
+    wrong = np.flatnonzero(~(sums <= 1 + ROUNDING))
+    if wrong.size or not (values >= 0).all():
+        where = f"row {wrong[0]} sums to {sums[wrong[0]]:.4g}" if wrong.size else "some are negative"
+        raise BadInput(f"memberships must be 0 or more and sum to at most 1 in each row, but {where}.")
+    return members
+
+
+def _counts_above(truth: np.ndarray, members: Any, thresholds: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs by the number of ``thresholds`` their chance exceeds: those truly the same, those truly different."""
+    best = np.asarray(members.max(axis=1).todense() if is_sparse(members) else members.max(axis=1)).ravel()
+    best = best.astype(np.float64)
+    rest = np.asarray(members.sum(axis=1), dtype=np.float64).ravel() - best
+    # Two items whose likeliest clusters differ are together with chance at most rest_i + rest_j;
+    # two whose likeliest cluster is the same, with chance at least best_i * best_j.
+    certain = (2 * (rest + ROUNDING) <= thresholds[0]) & ((best - ROUNDING).clip(0) ** 2 > thresholds[-1])
+    hard = np.asarray(members.argmax(axis=1)).ravel()[certain]
+    same, different = np.zeros((2, thresholds.size + 1), np.int64)
+    table = meetings(truth[certain], hard, "cluster")
+    together, true, put = (n_pairs(sizes) for sizes in (table.together, table.sizes_a, table.sizes_b))
+    same[-1], same[0] = together, true - together
+    different[-1] = put - together
+    different[0] = table.n * (table.n - 1) // 2 - true - different[-1]
+
+    order = np.concatenate([np.flatnonzero(~certain), np.flatnonzero(certain)])
+    members, truth = members[order], truth[order]
+
+    def count(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        start, stop = block
+        bins = np.zeros((2, thresholds.size + 1), np.int64)
+        rows = members[start:stop].astype(np.float64)
+        for first, last in row_blocks(order.size - start, BLOCK_COLUMNS):
+            columns = slice(start + first, start + last)
+            product = rows @ members[columns].astype(np.float64).T
+            dense = product.toarray() if is_sparse(product) else product
+            count_pairs_above(dense, truth[start:stop], truth[columns], first, thresholds, bins[0], bins[1])
+        return bins[0], bins[1]
+
+    for more_same, more_different in ordered_map(count, row_blocks(int((~certain).sum()), BLOCK_ROWS)):
+        same += more_same
+        different += more_different
+    return same, different

@@ -1,0 +1,152 @@
+"""Measures that compare two clusterings of the same items."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from shoal.errors import BadInput
+from shoal.metrics.tables import Meetings, meetings
+
+BASES = {"nats": 1.0, "bits": math.log(2)}
+
+
+class BCubed(NamedTuple):
+    """Averages over items; see :func:`b_cubed`."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+class VMeasure(NamedTuple):
+    """See :func:`v_measure`."""
+
+    homogeneity: float
+    completeness: float
+    v: float
+
+
+def variation_of_information(a: Any, b: Any, *, base: str = "nats", outliers: str = "cluster") -> float:
+    """How much each clustering leaves unsaid about the other: H(a|b) + H(b|a). 0 if they agree; a true distance.
+
+    >>> variation_of_information([0, 0, 1, 1], [5, 5, 3, 3])
+    0.0
+    >>> variation_of_information([0, 0, 1, 1], [0, 1, 0, 1], base="bits")
+    2.0
+    """
+    table = meetings(a, b, outliers)
+    return (_unsaid(table, table.in_b) + _unsaid(table, table.in_a)) / unit(base)
+
+
+def normalized_mutual_information(a: Any, b: Any, *, average: str = "arithmetic", outliers: str = "cluster") -> float:
+    """What the clusterings say about each other, as a share of what they say: 1 if they agree, 0 if unrelated.
+
+    ``average`` of the two entropies: ``"arithmetic"`` (scikit-learn's default) or ``"geometric"`` (older papers).
+
+    >>> normalized_mutual_information([0, 0, 1, 1], ["x", "x", "y", "y"])
+    1.0
+    >>> round(normalized_mutual_information([0, 0, 1, 1], [0, 0, 1, 2], average="geometric"), 3)
+    0.816
+    """
+    if average not in ("arithmetic", "geometric"):
+        raise BadInput(f"average is {average!r}; choose 'arithmetic' or 'geometric'.")
+    table = meetings(a, b, outliers)
+    of_a, of_b = entropy(table.sizes_a), entropy(table.sizes_b)
+    if table.sizes_a.size <= 1 and table.sizes_b.size <= 1:
+        return 1.0  # nothing to say, and both say it
+    shared = max(of_a - _unsaid(table, table.in_b), 0.0)
+    mean = (of_a + of_b) / 2 if average == "arithmetic" else math.sqrt(of_a * of_b)
+    return min(shared / mean, 1.0) if mean > 0 else 0.0
+
+
+def adjusted_rand_index(a: Any, b: Any, *, outliers: str = "cluster") -> float:
+    """Agreement over pairs of items, less what chance would give: 1 if they agree, about 0 if unrelated.
+
+    >>> adjusted_rand_index([0, 0, 1, 1], [1, 1, 0, 0])
+    1.0
+    >>> round(adjusted_rand_index([0, 0, 1, 1], [0, 0, 1, 2]), 3)
+    0.571
+    """
+    table = meetings(a, b, outliers)
+    both, in_a, in_b = (n_pairs(sizes) for sizes in (table.together, table.sizes_a, table.sizes_b))
+    pairs = table.n * (table.n - 1) // 2
+    if in_a == in_b == both:
+        return 1.0  # the same pairs, or none to judge
+    expected = in_a * in_b / pairs
+    return float((both - expected) / ((in_a + in_b) / 2 - expected))
+
+
+def purity(truth: Any, labels: Any, *, outliers: str = "cluster") -> float:
+    """The share of items that carry the commonest true label of their cluster. Many small clusters raise it.
+
+    >>> purity(["a", "a", "b", "b"], [0, 0, 0, 1])
+    0.75
+    """
+    table = meetings(truth, labels, outliers)
+    largest = np.zeros(table.sizes_b.size, np.int64)
+    np.maximum.at(largest, table.at_b, table.together)
+    return float(largest.sum() / table.n) if table.n else 1.0
+
+
+def b_cubed(truth: Any, labels: Any, *, outliers: str = "cluster") -> BCubed:
+    """For the average item: how much of its cluster shares its truth, and how much of its truth shares its cluster.
+
+    >>> b_cubed(["a", "a", "b", "b"], [0, 0, 0, 1])
+    BCubed(precision=0.666..., recall=0.75, f1=0.705...)
+    """
+    table = meetings(truth, labels, outliers)
+    if not table.n:
+        return BCubed(1.0, 1.0, 1.0)
+    together = table.together.astype(np.float64)
+    precision = float((together * (together / table.in_b)).sum() / table.n)
+    recall = float((together * (together / table.in_a)).sum() / table.n)
+    return BCubed(precision, recall, 2 * precision * recall / (precision + recall))
+
+
+def v_measure(truth: Any, labels: Any, *, beta: float = 1.0, outliers: str = "cluster") -> VMeasure:
+    """Each cluster holds one true group (homogeneity); each true group is in one cluster (completeness); their mean.
+
+    ``beta`` above 1 gives more weight to completeness.
+
+    >>> v_measure(["a", "a", "b", "b"], [0, 0, 1, 2])
+    VMeasure(homogeneity=1.0, completeness=0.666..., v=0.8)
+    """
+    table = meetings(truth, labels, outliers)
+    of_truth, of_labels = entropy(table.sizes_a), entropy(table.sizes_b)
+    homogeneity = max(1 - _unsaid(table, table.in_b) / of_truth, 0.0) if of_truth else 1.0
+    completeness = max(1 - _unsaid(table, table.in_a) / of_labels, 0.0) if of_labels else 1.0
+    if not homogeneity + completeness:
+        return VMeasure(homogeneity, completeness, 0.0)
+    v = (1 + beta) * homogeneity * completeness / (beta * homogeneity + completeness)
+    return VMeasure(homogeneity, completeness, v)
+
+
+def entropy(sizes: np.ndarray) -> float:
+    """Of the label of an item drawn at random, in nats."""
+    sizes = sizes[sizes > 0]
+    if sizes.size <= 1:
+        return 0.0
+    share = sizes / sizes.sum()
+    return float(-(share * np.log(share)).sum())
+
+
+def unit(base: str) -> float:
+    """Nats in one unit of ``base``."""
+    if base not in BASES:
+        raise BadInput(f"base is {base!r}; choose 'nats' or 'bits'.")
+    return BASES[base]
+
+
+def n_pairs(sizes: np.ndarray) -> int:
+    """Pairs of items inside groups of these sizes."""
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def _unsaid(table: Meetings, given: np.ndarray) -> float:
+    """Entropy of one clustering when the other, whose sizes are ``given``, is known. Each term is 0 or more."""
+    if not table.n:
+        return 0.0
+    return float((table.together * np.log(given / table.together)).sum() / table.n)
