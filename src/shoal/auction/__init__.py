@@ -1,0 +1,1 @@
+"""From an auction log to back-tested reserve prices."""
