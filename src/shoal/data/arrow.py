@@ -60,4 +60,4 @@ def objects(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     few = np.empty(len(encoded.dictionary) + 1, dtype=object)
     few[:-1] = encoded.dictionary.to_pylist()
-    return few[np.asarray(encoded.indices.fill_null(len(few) - 1))]
+    return np.asarray(few[np.asarray(encoded.indices.fill_null(len(few) - 1))])

@@ -60,8 +60,7 @@ class Assembly:
 
     def add(self, block: Block) -> None:
         columns = self.columns_of(block.names)
-        kind = np.int32 if len(self.vocabulary) < 2**31 else np.int64
-        indices = columns.astype(kind)[block.indices]
+        indices = columns.astype(index_kind(len(self.vocabulary)))[block.indices]
         counts, values = block.counts, block.values
         if self.fixed and columns.size and columns.min() < 0:
             known = indices >= 0
@@ -87,7 +86,7 @@ def sorted_csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_co
     """A canonical CSR matrix of cells that hold no column twice in a row; 64-bit places where 32 may overflow."""
     from shoal.data.token_kernels import sort_rows
 
-    kind = np.int32 if max(indptr[-1], n_columns) < 2**31 else np.int64
+    kind = index_kind(max(indptr[-1], n_columns))
     indices, indptr = indices.astype(kind, copy=False), indptr.astype(kind, copy=False)
     blocks = row_blocks(len(indptr) - 1, 1 << 16)
     for _ in ordered_map(lambda rows: sort_rows(*rows, indptr, indices, values), blocks):
@@ -96,6 +95,11 @@ def sorted_csr(values: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_co
     matrix.has_sorted_indices = True
     matrix.has_canonical_format = True
     return matrix
+
+
+def index_kind(largest: int) -> type[np.signedinteger]:
+    """32-bit numbers where they are enough, as scipy prefers, and 64-bit where they would overflow."""
+    return np.int32 if largest < 2**31 else np.int64
 
 
 def offsets_of(counts: np.ndarray) -> np.ndarray:

@@ -18,19 +18,20 @@ if TYPE_CHECKING:
 class Beside:
     """Collects them batch by batch."""
 
-    def __init__(self, recipe: Recipe, layout: Layout) -> None:
+    def __init__(self, recipe: Recipe, layout: Layout, first_row: int = 0) -> None:
         self.layout = layout
         self.texts: dict[str, list[Any]] = {role: [] for role in ("item", "owner", "label") if role in layout.place}
         self.times = Times(recipe.time, recipe.time_unit) if recipe.time is not None else None
-        self.n_rows = 0
+        self.n_rows = first_row  # for messages that name a row
 
     def add(self, batch: pa.RecordBatch, chosen: np.ndarray | None = None) -> None:
         """Take a batch's values, or those of its ``chosen`` rows."""
         if self.times is not None:
-            columns = [self.layout.column(batch, "time", letter) for letter in "cnb"]
+            self.times.refuse_unreadable(self.layout.column(batch, "time", "b"), self.n_rows)
+            moments, numbers = (self.layout.column(batch, "time", letter) for letter in "cn")
             if chosen is not None:
-                columns = [column.take(chosen) for column in columns]
-            self.times.add(*columns, first_row=self.n_rows)
+                moments, numbers = moments.take(chosen), numbers.take(chosen)
+            self.times.add(moments, numbers)
         for role, parts in self.texts.items():
             column = self.layout.column(batch, role)
             parts.append(column if chosen is None else column.take(chosen))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from shoal.data.recipe import Recipe
 from shoal.data.tables import Table, Wanted
@@ -31,7 +32,9 @@ class Choice:
 
 def choose_columns(table: Table, asked: Recipe, *, one_feature: str | None = None) -> Choice:
     """Fill in what ``asked`` leaves open: columns, shape, delimiter."""
-    named = {role: table.require(name, role) for role in ROLES if (name := getattr(asked, role)) is not None}
+    named: dict[str, Any] = {
+        role: table.require(name, role) for role in ROLES if (name := getattr(asked, role)) is not None
+    }
     choice = Choice(replace(asked, **named))
     if one_feature is not None:
         name = table.require(one_feature, "feature")
@@ -54,7 +57,7 @@ def choose_columns(table: Table, asked: Recipe, *, one_feature: str | None = Non
 
 
 def fit_columns(table: Table, recipe: Recipe, asked: dict[str, str]) -> Choice:
-    """A known recipe on a new table: columns asked for must be there, and so must the content; the rest may be absent."""
+    """A known recipe on a new table: content and columns asked for must be there; the rest may be absent."""
     choice = Choice(recipe)
     found: dict[str, str | None] = {}
     for role in ROLES:
@@ -172,7 +175,7 @@ def _check_kinds(table: Table, recipe: Recipe) -> None:
     if recipe.weight is not None and recipe.shape not in ("long", "list"):
         raise BadInput(
             f"weight={recipe.weight!r} needs one number for each feature, but column "
-            f"{recipe.features or recipe.text!r} is {recipe.shape}. Give a long table or a list column, or leave weight= out."
+            f"{recipe.features or recipe.text!r} is {recipe.shape}. Give a long table or a list column, or no weight."
         )
     needs = {"item": "text", "owner": "text", "label": "text", "text": "text", "time": "text"}
     for role, kind in needs.items():
@@ -181,12 +184,10 @@ def _check_kinds(table: Table, recipe: Recipe) -> None:
             _refuse(table, column, role, kind)
     if recipe.features is not None:
         found = table.kind(recipe.features)
-        if (
-            recipe.shape == "list"
-            and found not in ("list", "text")
-            or recipe.shape != "list"
-            and found in ("list", "nested")
-        ):
+        fits = (
+            ("list", "text") if recipe.shape == "list" else ("text", "number", "time")
+        )  # JSON lists may pass for text
+        if found not in fits:
             _refuse(table, recipe.features, "features", "a list" if recipe.shape == "list" else "text")
     if recipe.weight is not None and (table.kind(recipe.weight) == "list") != (recipe.shape == "list"):
         _refuse(table, recipe.weight, "weight", "a list of numbers" if recipe.shape == "list" else "a number")
@@ -194,6 +195,6 @@ def _check_kinds(table: Table, recipe: Recipe) -> None:
 
 def _refuse(table: Table, column: str, role: str, needed: str) -> None:
     raise BadInput(
-        f"column {column!r} of {table.name} holds {table.columns[column]}; {role}= needs {needed}. Choose another column, "
+        f"column {column!r} of {table.name} holds {table.columns[column]}; {role}= needs {needed}. Choose another, "
         f"or turn it into {needed} with a SELECT as the source."
     )

@@ -62,7 +62,7 @@ class Dataset:
         X = self.X[chosen]
         ids = part(self.ids if self.ids is not None else np.arange(len(self)))
         facts = {"rows": X.shape[0], "non_zeros": int(X.nnz), "empty_rows": int((np.diff(X.indptr) == 0).sum())}
-        columns = {name: part(getattr(self, name)) for name in ("times", "owners", "labels")}
+        columns: dict[str, Any] = {name: part(getattr(self, name)) for name in ("times", "owners", "labels")}
         return replace(self, X=X, ids=ids, summary=self.summary | facts, **columns)
 
     __getitem__ = rows

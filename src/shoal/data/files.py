@@ -1,4 +1,4 @@
-"""Files before a table is made of them: are they there, are they text, how are they packed, what is in the first line."""
+"""Files before a table is made of them: are they there, are they text, how are they packed, what does line 1 say."""
 
 from __future__ import annotations
 

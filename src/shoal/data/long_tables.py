@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.data.assembly import Assembly, joined, number_block
+from shoal.data.assembly import Assembly, Block, count_block, index_kind, joined, number_block
 from shoal.data.beside import Beside
 from shoal.data.recipe import Recipe
 from shoal.data.shapes import Layout, check_weights, layout_of, stream_map
@@ -20,66 +21,139 @@ from shoal.progress import task
 if TYPE_CHECKING:
     import pyarrow as pa
 
+PAIRS = 131_072  # rows of a sorted long table taken at a time
+
 
 def read_long(table: Table, recipe: Recipe, vocabulary: Vocabulary | None) -> tuple[sp.csr_matrix, Beside, Assembly]:
     """Items in the order first seen; what stands beside an item is taken from its first row."""
     layout = layout_of(recipe)
-    items, assembly = Vocabulary(), Assembly(vocabulary, fixed=vocabulary is not None)
-    beside = Beside(recipe, layout)
-    rows: list[np.ndarray] = []
-    columns: list[np.ndarray] = []
-    weights: list[np.ndarray] = []
-    with task("reading") as reading:
-        for batch, item_names, item_ids, names, ids in stream_map(
-            lambda batch: _numbered(batch, layout), table.batches(layout.wanted)
-        ):
-            first_row = beside.n_rows
-            pairs = _weights(batch, layout, recipe, first_row) if recipe.weight is not None else None
-            known_items = len(items)
-            row_of = items.extend(item_names.strings)
-            column_of = assembly.columns_of(names)
-            _require_items(item_ids, recipe, first_row)
-            fresh = np.flatnonzero(row_of >= known_items)
-            first_seen = np.full(len(item_names), -1, dtype=np.int64)
-            first_seen[item_ids[::-1]] = np.arange(item_ids.size)[::-1]
-            beside.add(batch, first_seen[fresh])
-            named = ids >= 0
-            column = np.full(ids.size, -1, dtype=np.int64)
-            column[named] = column_of[ids[named]]
-            assembly.unknown += int((named & (column < 0)).sum())
-            good = column >= 0 if pairs is None else (column >= 0) & (pairs > 0)
-            rows.append(row_of[item_ids[good]].astype(np.int32))
-            columns.append(column[good].astype(np.int32))
-            if pairs is not None:
-                weights.append(pairs[good])
-            reading.advance(batch.num_rows, rows=beside.n_rows)
-    row, column = joined(rows, np.int32), joined(columns, np.int32)
-    rows.clear()
-    columns.clear()
-    value = joined(weights, np.float64) if recipe.weight is not None else np.ones(row.size, dtype=np.float32)
-    X = sp.coo_matrix((value, (row, column)), shape=(len(items), len(assembly.vocabulary))).tocsr()
-    X.sum_duplicates()
-    return X, beside, assembly
+    pairs = Pairs(recipe, layout, vocabulary)
+    with task("reading", table.n_rows) as reading:
+        for numbered in stream_map(lambda batch: _numbered(batch, layout), table.batches(layout.wanted)):
+            pairs.add(numbered)
+            reading.advance(numbered.batch.num_rows, rows=pairs.beside.n_rows)
+    return pairs.matrix(), pairs.beside, pairs.assembly
 
 
-def _numbered(batch: pa.RecordBatch, layout: Layout) -> tuple[Any, Vocabulary, np.ndarray, Vocabulary, np.ndarray]:
+class Numbered(NamedTuple):
+    """A batch of pairs whose items and features are numbered by names of its own (-1: empty)."""
+
+    batch: Any
+    item_names: Vocabulary
+    items: np.ndarray
+    names: Vocabulary
+    features: np.ndarray
+
+
+class Pairs:
+    """Collects (item, feature, weight) batch by batch."""
+
+    def __init__(self, recipe: Recipe, layout: Layout, vocabulary: Vocabulary | None) -> None:
+        self.recipe, self.layout = recipe, layout
+        self.items, self.assembly = Vocabulary(), Assembly(vocabulary, fixed=vocabulary is not None)
+        self.beside = Beside(recipe, layout)
+        self.rows: list[np.ndarray] = []
+        self.columns: list[np.ndarray] = []
+        self.weights: list[np.ndarray] = []
+
+    def add(self, numbered: Numbered) -> None:
+        first_row, n_items = self.beside.n_rows, len(self.items)
+        _require_items(numbered.items, self.recipe, first_row)
+        row_of = self.items.extend(numbered.item_names.strings)
+        fresh = np.flatnonzero(row_of >= n_items)
+        self.beside.add(numbered.batch, _first_places(numbered.items, len(numbered.item_names))[fresh])
+        # One place more, for the -1 of an empty feature.
+        column_of = np.append(self.assembly.columns_of(numbered.names), -1)
+        columns = column_of[numbered.features]
+        good = columns >= 0
+        self.assembly.unknown += int(((numbered.features >= 0) & ~good).sum())
+        if self.recipe.weight is not None:
+            weights = _weights(numbered.batch, self.layout, self.recipe, lambda at: f"row {first_row + at + 1}")
+            good &= weights > 0
+            self.weights.append(weights[good])
+        self.rows.append(row_of[numbered.items[good]].astype(index_kind(len(self.items))))
+        self.columns.append(columns[good].astype(index_kind(len(self.assembly.vocabulary))))
+
+    def matrix(self) -> sp.csr_matrix:
+        """Equal pairs added up; the collected parts are let go."""
+        rows, columns = joined(self.rows, np.int32), joined(self.columns, np.int32)
+        self.rows.clear()
+        self.columns.clear()
+        weighted = self.recipe.weight is not None
+        values = joined(self.weights, np.float64) if weighted else np.ones(rows.size, dtype=np.float32)
+        self.weights.clear()
+        X = sp.coo_matrix((values, (rows, columns)), shape=(len(self.items), len(self.assembly.vocabulary))).tocsr()
+        X.sum_duplicates()
+        return X
+
+
+def _first_places(ids: np.ndarray, n_names: int) -> np.ndarray:
+    """Where each id is first seen."""
+    first = np.empty(n_names, dtype=np.int64)
+    first[ids[::-1]] = np.arange(ids.size)[::-1]
+    return first
+
+
+def sorted_blocks(table: Table, recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
+    """Whole items, sorted by item, for tables that do not fit in memory; DuckDB sorts, on disk if it must.
+
+    An item cut by the end of a batch waits for the next one.
+    """
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    assert recipe.item is not None
+    order = [recipe.item, *(name for name in (recipe.time, recipe.owner, recipe.label) if name is not None)]
+    waiting: list[pa.RecordBatch] = []
+    for batch in table.batches(layout.wanted, PAIRS, order_by=order):
+        items = layout.column(batch, "item")
+        if not len(items):
+            continue
+        if items.null_count:
+            raise BadInput(f"{items.null_count:,} rows have no item in column {recipe.item!r}; drop those rows.")
+        last = len(items) - int(pc.sum(pc.equal(items, items[-1])).as_py())  # where the last item begins
+        if last == 0 and (not waiting or layout.column(waiting[0], "item")[0] == items[0]):
+            waiting.append(batch)
+            continue
+        yield _gathered(pa.concat_batches([*waiting, batch.slice(0, last)]), recipe, layout)
+        waiting = [batch.slice(last)]
+    if waiting:
+        yield _gathered(pa.concat_batches(waiting), recipe, layout)
+
+
+def _gathered(batch: pa.RecordBatch, recipe: Recipe, layout: Layout) -> tuple[pa.RecordBatch, Block]:
+    """Pairs sorted by item as one counted row an item, with the first row of each item beside it."""
+    _, item_ids = number_block(delimited_slices(layout.column(batch, "item"), None))
+    n_items = int(item_ids[-1]) + 1
+    ends = np.searchsorted(item_ids, np.arange(n_items), side="right").astype(np.int64)
+    slices = delimited_slices(layout.column(batch, "features"), None)._replace(row_ends=ends)
+    weights = None
+    if recipe.weight is not None:
+        items = layout.column(batch, "item")
+        weights = _weights(batch, layout, recipe, lambda at: f"item {items[at].as_py()!r}")
+    return batch.take(np.concatenate([[0], ends[:-1]])), count_block(slices, weights)
+
+
+def _numbered(batch: pa.RecordBatch, layout: Layout) -> Numbered:
     items = number_block(delimited_slices(layout.column(batch, "item"), None))
-    return (batch, *items, *number_block(delimited_slices(layout.column(batch, "features"), None)))
+    return Numbered(batch, *items, *number_block(delimited_slices(layout.column(batch, "features"), None)))
 
 
 def _require_items(item_ids: np.ndarray, recipe: Recipe, first_row: int) -> None:
     nobody = np.flatnonzero(item_ids < 0)
     if nobody.size:
         raise BadInput(
-            f"row {first_row + nobody[0] + 1} has no item in column {recipe.item!r}. Every row of a long table belongs to an "
-            "item; drop those rows."
+            f"row {first_row + nobody[0] + 1} has no item in column {recipe.item!r}. In a long table every row belongs "
+            "to an item; drop those that do not."
         )
 
 
-def _weights(batch: pa.RecordBatch, layout: Layout, recipe: Recipe, first_row: int) -> np.ndarray:
-    from shoal.data.shapes import refuse_unreadable
-
-    refuse_unreadable(layout.column(batch, "weight", "b"), recipe.weight, first_row)
+def _weights(batch: pa.RecordBatch, layout: Layout, recipe: Recipe, where: Callable[[int], str]) -> np.ndarray:
+    """The weight of each pair; one that cannot be used is named by ``where``."""
+    bad = layout.column(batch, "weight", "b")
+    if bad.null_count < len(bad):
+        at = int(np.flatnonzero(np.asarray(bad.is_valid()))[0])
+        raise BadInput(f"{where(at)} holds {bad[at].as_py()!r} in column {recipe.weight!r}, which is not a number.")
     values = np.asarray(layout.column(batch, "weight").fill_null(np.nan), dtype=np.float64)
-    check_weights(values, lambda at: f"row {first_row + at + 1} of column {recipe.weight!r}")
+    check_weights(values, lambda at: f"{where(at)} of column {recipe.weight!r}")
     return values

@@ -47,7 +47,7 @@ def _shared_pieces(name: str, strings: pa.Array) -> np.ndarray:
     for piece in pieces:
         hits += np.asarray(pc.match_substring(strings, piece, ignore_case=True))
     length = np.asarray(pc.binary_length(strings), dtype=np.float32)
-    return hits / len(pieces) / np.sqrt(1 + np.abs(length - len(name.encode())))
+    return np.asarray(hits / len(pieces) / np.sqrt(1 + np.abs(length - len(name.encode()))))
 
 
 def _ratio(name: str, other: str) -> float:

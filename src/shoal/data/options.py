@@ -51,9 +51,8 @@ def as_options(given: dict[str, Any]) -> Options:
     for role, name in columns.items():
         if not isinstance(name, str):
             raise BadInput(f"{role} is {name!r}; it must be the name of a column.")
-    if given["feature"] is not None:
-        if given["features"] is not None:
-            raise BadInput("both feature= (one a row) and features= (many a row) are given. Leave one out.")
+    if given["feature"] is not None and given["features"] is not None:
+        raise BadInput("both feature= (one a row) and features= (many a row) are given. Leave one out.")
     if given["weighting"] not in ("auto", *WEIGHTINGS):
         raise BadInput(f"weighting is {given['weighting']!r}; it must be one of auto, {', '.join(WEIGHTINGS)}.")
     for name in ("min_items", "max_features"):
@@ -93,8 +92,8 @@ def _recipe_and_vocabulary(recipe: Any, vocabulary: Any) -> tuple[Recipe | None,
         found = _first_of(recipe, "recipe", "recipe_")
         if not isinstance(found, Recipe):
             raise BadInput(
-                f"recipe is a {type(recipe).__name__} that carries no recipe. Give a Dataset, a Recipe, or a model saved "
-                "with dataset=."
+                f"recipe is a {type(recipe).__name__} that carries no recipe. Give a Dataset, a Recipe, or a model "
+                "saved with dataset=."
             )
         if vocabulary is None:
             vocabulary = _first_of(recipe, "vocabulary", "vocabulary_")
@@ -112,7 +111,7 @@ def _first_of(thing: Any, *names: str) -> Any:
 
 
 def _dtype(dtype: Any) -> str:
-    name = np.dtype(dtype).name
+    name = str(np.dtype(dtype).name)
     if name not in ("float64", "float32"):
         raise BadInput(f"dtype is {dtype!r}; it must be float64 or float32.")
     return name

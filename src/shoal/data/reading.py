@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from shoal.data.assembly import Assembly
 from shoal.data.beside import Beside
-from shoal.data.columns import ROLES, Choice, choose_columns, fit_columns
+from shoal.data.columns import Choice, choose_columns, fit_columns
 from shoal.data.dataset import Dataset
+from shoal.data.finishing import columns_beside, finish, refuse_empty, report
 from shoal.data.long_tables import read_long
 from shoal.data.options import Options, as_options
 from shoal.data.recipe import Recipe
@@ -21,9 +22,8 @@ from shoal.data.shapes import blocks, check_weights, layout_of
 from shoal.data.sources import Matrix, opened
 from shoal.data.tables import Table
 from shoal.data.vocabulary import Vocabulary
-from shoal.data.weighting import items_per_feature, keep_columns, smooth_idf, weigh
 from shoal.errors import BadInput
-from shoal.progress import say, task
+from shoal.progress import task
 
 
 def read(
@@ -103,116 +103,68 @@ def read(
 
 def read_table(table: Table, options: Options) -> Dataset:
     choice = choose(table, options)
-    recipe = options.completed(choice.recipe)
-    if recipe.shape == "long":
-        X, beside, assembly = read_long(table, recipe, options.vocabulary)
+    fixed = options.vocabulary is not None
+    if choice.recipe.shape == "long":
+        X, beside, assembly = read_long(table, choice.recipe, options.vocabulary)
     else:
-        layout = layout_of(recipe)
-        beside, assembly = Beside(recipe, layout), Assembly(options.vocabulary, fixed=options.vocabulary is not None)
-        with task("reading") as reading:
-            for batch, block in blocks(table.batches(layout.wanted), recipe, layout):
-                assembly.add(block)
-                beside.add(batch)
-                reading.advance(batch.num_rows, rows=beside.n_rows)
-        X = assembly.matrix()
+        X, beside, assembly = read_rows(table, choice.recipe, options.vocabulary)
     if not X.shape[0]:
         raise BadInput(f"{table.name} has columns ({', '.join(table.columns)}) but no rows.")
-    choice.recipe = recipe
-    columns = {"ids": beside.text("item"), "owners": beside.text("owner"), "labels": beside.text("label")}
-    seconds = beside.seconds()
-    if beside.times is not None and beside.times.unit is not None:
-        if recipe.time_unit is None:
-            choice.guess(f"times in column {recipe.time!r} are numbers, taken as {beside.times.unit} since 1970")
-        choice.recipe = replace(recipe, time_unit=beside.times.unit)
-    return finish(X, assembly, choice, options, {**columns, "times": seconds})
+    dataset = finish(X, assembly.vocabulary, choice, options, columns_beside(beside, choice), fixed=fixed)
+    refuse_empty(dataset, options)
+    dataset.summary |= {"unknown_features": assembly.unknown, "guessed": choice.guessed}
+    return dataset
+
+
+def read_rows(table: Table, recipe: Recipe, vocabulary: Vocabulary | None) -> tuple[sp.csr_matrix, Beside, Assembly]:
+    """One row of the table is one item."""
+    layout = layout_of(recipe)
+    beside, assembly = Beside(recipe, layout), Assembly(vocabulary, fixed=vocabulary is not None)
+    with task("reading", table.n_rows) as reading:
+        for batch, block in blocks(table.batches(layout.wanted), recipe, layout):
+            assembly.add(block)
+            beside.add(batch)
+            reading.advance(batch.num_rows, rows=beside.n_rows)
+    return assembly.matrix(), beside, assembly
 
 
 def read_matrix(matrix: Matrix, options: Options) -> Dataset:
-    wrong = (
-        {role: name for role in ROLES if (name := getattr(options.asked, role)) is not None}
-        if not options.known
-        else {}
-    )
-    if wrong:
-        role, name = next(iter(wrong.items()))
+    """A matrix has no columns by name; its features are called by their numbers unless a vocabulary is given."""
+    if options.columns:
+        role, name = next(iter(options.columns.items()))
+        raise BadInput(f"{matrix.name} is a matrix without column names, but {role}={name!r} is given. Leave it out.")
+    X, given = checked_cells(matrix), options.vocabulary
+    if given is not None and len(given) < X.shape[1]:
         raise BadInput(
-            f"{matrix.name} is a matrix and has no columns by name, but {role}={name!r} is given. Leave it out."
+            f"{matrix.name} has {X.shape[1]:,} columns, but the vocabulary names {len(given):,}. A matrix is nameless, "
+            "so its columns must be those of the vocabulary."
         )
+    names = given if given is not None else Vocabulary([str(column) for column in range(X.shape[1])])
+    X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(names)))
+    choice = Choice(options.completed(replace(options.asked, shape="matrix")))
+    # Columns are known by number outside, so empty ones stay unless min_items asks otherwise.
+    fixed = given is not None or options.min_items <= 1
+    dataset = finish(X, names, choice, options, {"labels": matrix.labels}, fixed=fixed)
+    refuse_empty(dataset, options)
+    dataset.summary |= {"unknown_features": 0, "guessed": []}
+    return dataset
+
+
+def checked_cells(matrix: Matrix) -> sp.csr_matrix:
     X = matrix.X
+    if not X.shape[0]:
+        raise BadInput(f"{matrix.name} has no rows (its shape is {X.shape}).")
     rows = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
     check_weights(X.data, lambda at: f"row {rows[at]}, column {X.indices[at]} of {matrix.name}")
     X.eliminate_zeros()
-    given = options.vocabulary
-    if given is not None and len(given) < X.shape[1]:
-        raise BadInput(
-            f"{matrix.name} has {X.shape[1]:,} columns, but the vocabulary names {len(given):,}. A matrix carries no names, "
-            "so its columns must be those of the vocabulary."
-        )
-    if given is not None:
-        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(given)))
-    names = given if given is not None else Vocabulary([str(column) for column in range(X.shape[1])])
-    choice = Choice(options.completed(replace(options.asked, shape="matrix")))
-    return finish(X, Assembly(names, fixed=True), choice, options, {"labels": matrix.labels})
+    return X
 
 
 def choose(table: Table, options: Options) -> Choice:
+    """Columns, shape and weighting for this table, guessed where nothing was asked."""
     if options.known:
-        return fit_columns(table, options.asked, options.columns)
-    return choose_columns(table, options.asked, one_feature=options.feature)
-
-
-def finish(
-    X: sp.csr_matrix, assembly: Assembly, choice: Choice, options: Options, beside: dict[str, np.ndarray | None]
-) -> Dataset:
-    """Leave out what was asked to be left out, weigh the cells, and say what was done."""
-    recipe, vocabulary = choice.recipe, assembly.vocabulary
-    items_dropped = features_dropped = 0
-    if options.max_features is not None:
-        stay = np.flatnonzero(np.diff(X.indptr) <= options.max_features)
-        items_dropped = X.shape[0] - stay.size
-        if items_dropped:
-            X = X[stay]
-            beside = {name: None if values is None else values[stay] for name, values in beside.items()}
-    items_with = items_per_feature(X)
-    if options.vocabulary is None:
-        kept = np.flatnonzero(items_with >= options.min_items)
-        features_dropped = len(vocabulary) - kept.size
-        if features_dropped and recipe.shape != "matrix":
-            X, vocabulary, items_with = keep_columns(X, kept), vocabulary.keep(kept), items_with[kept]
-    if recipe.weighting == "tfidf" and recipe.idf is None:
-        recipe = replace(recipe, idf=smooth_idf(items_with, X.shape[0]))
-    if not X.nnz and not options.known:
-        raise BadInput(
-            f"not one of the {X.shape[0] + items_dropped:,} items has a feature left ({features_dropped:,} features and "
-            f"{items_dropped:,} items were left out). Check the column, min_items= and max_features=."
-        )
-    form = {"sublinear": recipe.sublinear, "unit_length": recipe.unit_length, "dtype": recipe.dtype}
-    X = weigh(X, recipe.weighting, idf=recipe.idf, **form)  # type: ignore[arg-type]
-    times = beside.get("times")
-    summary: dict[str, Any] = {
-        "rows": X.shape[0],
-        "features": X.shape[1],
-        "non_zeros": int(X.nnz),
-        "empty_rows": int((np.diff(X.indptr) == 0).sum()),
-        "features_dropped": features_dropped,
-        "items_dropped": items_dropped,
-        "unknown_features": assembly.unknown,
-        "missing_times": 0 if times is None else int(np.isnan(times).sum()),
-        "guessed": choice.guessed,
-    }
-    return Dataset(X, vocabulary, recipe=recipe, summary=summary, **beside)
-
-
-def report(dataset: Dataset) -> None:
-    """Say what a person would want to know about the reading."""
-    facts = dataset.summary
-    told = {
-        "empty_rows": "items have no features; they are kept as empty rows",
-        "features_dropped": "features were left out, being in too few items (min_items)",
-        "items_dropped": "items were left out, having too many features (max_features)",
-        "unknown_features": "times a feature was not in the vocabulary, and ignored",
-        "missing_times": "items have no time",
-    }
-    for fact, words in told.items():
-        if facts.get(fact):
-            say(f"{facts[fact]:,} {words}")
+        choice = fit_columns(table, options.asked, options.columns)
+    else:
+        choice = choose_columns(table, options.asked, one_feature=options.feature)
+    choice.recipe = options.completed(choice.recipe)
+    return choice

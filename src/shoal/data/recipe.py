@@ -18,7 +18,7 @@ class Recipe:
     """Everything needed, beside the vocabulary, to read new data as the old was read.
 
     >>> Recipe(shape="text", text="title", weighting="tfidf", bigrams=True)
-    Recipe(shape='text', text='title', weighting='tfidf', bigrams=True)
+    Recipe(shape='text', text='title', bigrams=True, weighting='tfidf')
     """
 
     shape: str = "matrix"  # one of SHAPES

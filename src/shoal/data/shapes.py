@@ -119,12 +119,3 @@ def stream_map(function: Callable[[Item], Result], items: Iterable[Item]) -> Ite
                 yield ahead.popleft().result()
         while ahead:
             yield ahead.popleft().result()
-
-
-def refuse_unreadable(bad: pa.Array, column: str | None, first_row: int) -> None:
-    """A value that is no number is an error that names its row."""
-    if bad.null_count < len(bad):
-        at = int(np.flatnonzero(np.asarray(bad.is_valid()))[0])
-        raise BadInput(
-            f"row {first_row + at + 1} of column {column!r} holds {bad[at].as_py()!r}, which is not a number."
-        )

