@@ -88,7 +88,7 @@ def zipf_ads(
     A share ``clutter_share`` of ads has unrelated keywords only and is labelled -1.
 
     >>> ads = zipf_ads(1000, n_features=300, n_clusters=4, clutter_share=0.1, random_state=0)
-    >>> ads.X.shape, ads.X.max(), np.unique(ads.labels).tolist(), len(np.unique(ads.owners))
+    >>> ads.X.shape, float(ads.X.max()), np.unique(ads.labels).tolist(), len(np.unique(ads.owners))
     ((1000, 300), 1.0, [-1, 0, 1, 2, 3], 40)
     """
     n_owners = max(1, n_items // 25) if n_owners is None else n_owners
