@@ -7,7 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.kmeans.centres_kernels import count_ranks, fill_index, group_by_label, mean_directions
+from shoal.kmeans.centres_kernels import (
+    centre_movement,
+    count_ranks,
+    fill_index,
+    group_by_label,
+    mean_directions,
+    splice,
+)
 from shoal.kmeans.rows import UnitRows, take_rows, unit_rows
 from shoal.threads import ordered_map
 
@@ -37,6 +44,13 @@ class Centres:
         """Centres that received no rows, or rows that cancel out."""
         return np.flatnonzero(np.diff(self.indptr) == 0)
 
+    def take(self, which: np.ndarray) -> Centres:
+        """Some of the centres, in the order given."""
+        sizes = np.diff(self.indptr)[which]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        at = np.repeat(self.indptr[which] - indptr[:-1], sizes) + np.arange(indptr[-1])
+        return Centres(indptr, self.ranks[at], self.weights[at])
+
     def csr(self, rows: UnitRows) -> sp.csr_matrix:
         """The centres over the columns of the user's X, sorted."""
         index_type = np.int32 if max(rows.n_features, self.nnz) < 2**31 else np.int64
@@ -54,9 +68,17 @@ class CentreIndex:
 
     hot: np.ndarray  # (n_hot, k) float32
     ptr: np.ndarray  # (n_ranks + 1,) int64, into the lists
-    centres: np.ndarray  # int32, ascending within a list
+    places: np.ndarray  # int32, ascending within a list: place in `ids`
     weights: np.ndarray  # float32
-    n_clusters: int
+    ids: np.ndarray  # place -> centre
+
+    @property
+    def n_places(self) -> int:
+        return self.ids.size
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        return self.hot, self.ptr, self.places, self.weights
 
 
 def centres_from_rows(rows: UnitRows, which: np.ndarray) -> Centres:
@@ -71,9 +93,15 @@ def centres_from_csr(matrix: sp.csr_matrix, rows: UnitRows) -> Centres:
     return Centres(scaled.indptr, scaled.ranks, scaled.values)
 
 
-def index_centres(centres: Centres, n_ranks: int) -> CentreIndex:
-    """Build the index; ``n_hot`` adapts to the centres (a few rows as seeds have no common features)."""
+def index_centres(centres: Centres, n_ranks: int, ids: np.ndarray | None = None) -> CentreIndex:
+    """Build the index over the centres ``ids`` (all of them unless told), in that order.
+
+    ``n_hot`` adapts to the centres: a few rows as seeds have hardly any common features.
+    """
+    if ids is not None:
+        centres = centres.take(ids)
     k = len(centres)
+    ids = np.arange(k) if ids is None else ids
     counts = np.zeros(n_ranks, np.int64)
     count_ranks(centres.ranks, counts)
     # Ranks are ordered by their frequency in the rows, which is nearly that in the centres: a prefix is dense.
@@ -84,7 +112,7 @@ def index_centres(centres: Centres, n_ranks: int) -> CentreIndex:
     hot = np.zeros((n_hot, k), np.float32)
     listed, weights = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
     fill_index(centres.indptr, centres.ranks, centres.weights, n_hot, ptr[:-1].copy(), hot, listed, weights)
-    return CentreIndex(hot, ptr, listed, weights, k)
+    return CentreIndex(hot, ptr, listed, weights, ids)
 
 
 @dataclass
@@ -92,8 +120,10 @@ class Update:
     """What one update gives: the new centres, the mass of each, and each row's cosine to its own new centre."""
 
     centres: Centres
+    labels: np.ndarray  # the labels it was made from
     masses: np.ndarray  # (k,)
     similarities: np.ndarray  # (n_rows,); 0 for rows with label -1
+    movement: np.ndarray  # (k,) distance from the centre before (0: the same rows, so the same centre; inf: unknown)
 
 
 def update_centres(
@@ -101,30 +131,73 @@ def update_centres(
     row_weights: np.ndarray,
     labels: np.ndarray,
     n_clusters: int,
+    *,
     features_kept: int | None = None,
+    before: Update | None = None,
     n_threads: int | None = None,
 ) -> Update:
-    """The unit mean of every cluster. Each cluster is summed by one thread in row order, so threads change nothing."""
+    """The unit mean of every cluster; clusters with the same rows as ``before`` keep their centre without work.
+
+    Each cluster is summed by one thread in row order, so threads change nothing.
+    """
+    moved = np.ones(n_clusters, np.bool_) if before is None else _changed_clusters(before.labels, labels, n_clusters)
+    which = np.flatnonzero(moved)
     starts, members = np.zeros(n_clusters + 1, np.int64), np.empty(rows.n_rows, np.int64)
     group_by_label(labels, n_clusters, starts, members)
-    masses, similarities = np.zeros(n_clusters), np.zeros(rows.n_rows)
+    masses = np.zeros(n_clusters) if before is None else before.masses.copy()
+    similarities = np.zeros(rows.n_rows) if before is None else np.where(labels < 0, 0.0, before.similarities)
     row_sizes = np.diff(rows.indptr)
-    step = max(1, -(-n_clusters // UPDATE_BLOCKS))
 
-    def block_means(first: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        last = min(first + step, n_clusters)
-        room = int(row_sizes[members[starts[first] : starts[last]]].sum())
+    def block_means(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        room = sum(int(row_sizes[members[starts[cluster] : starts[cluster + 1]]].sum()) for cluster in clusters)
         ranks, weights = np.empty(room, np.int32), np.empty(room, np.float32)
-        sizes = np.zeros(last - first, np.int64)
+        sizes = np.zeros(clusters.size, np.int64)
         filled = mean_directions(
-            rows.indptr, rows.ranks, rows.values, row_weights, starts, members, first, last, rows.n_ranks,
+            rows.indptr, rows.ranks, rows.values, row_weights, starts, members, clusters, rows.n_ranks,
             features_kept or 0, ranks, weights, sizes, masses, similarities,
         )  # fmt: skip
         return sizes, ranks[:filled].copy(), weights[:filled].copy()
 
-    parts = list(ordered_map(block_means, range(0, n_clusters, step), n_threads))
-    indptr = np.concatenate([[0], np.cumsum(np.concatenate([sizes for sizes, _, _ in parts]))])
-    centres = Centres(
-        indptr, np.concatenate([ranks for _, ranks, _ in parts]), np.concatenate([w for _, _, w in parts])
+    blocks = [block for block in np.array_split(which, UPDATE_BLOCKS) if block.size]
+    parts = list(ordered_map(block_means, blocks, n_threads))
+    fresh = Centres(
+        np.cumsum(np.concatenate([[0], *(sizes for sizes, _, _ in parts)])),
+        np.concatenate([np.zeros(0, np.int32), *(ranks for _, ranks, _ in parts)]),
+        np.concatenate([np.zeros(0, np.float32), *(weights for _, _, weights in parts)]),
     )
-    return Update(centres, masses, similarities)
+    centres = fresh if before is None else _spliced(before.centres, which, fresh)
+    movement = np.full(n_clusters, np.inf)
+    if before is not None:
+        movement[:] = 0.0
+        movement[which] = _movement(before.centres.take(which), fresh, rows.n_ranks)
+    return Update(centres, labels, masses, similarities, movement)
+
+
+def _movement(old: Centres, new: Centres, n_ranks: int) -> np.ndarray:
+    """The Euclidean distance between old and new centres."""
+    out = np.empty(len(new))
+    centre_movement(old.indptr, old.ranks, old.weights, new.indptr, new.ranks, new.weights, np.zeros(n_ranks), out)
+    return out
+
+
+def _changed_clusters(old: np.ndarray, new: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Clusters that lost or won a row."""
+    different = np.flatnonzero(old != new)
+    changed = np.zeros(n_clusters + 1, np.bool_)  # the last place takes label -1
+    changed[old[different]] = True
+    changed[new[different]] = True
+    return changed[:n_clusters]
+
+
+def _spliced(old: Centres, which: np.ndarray, fresh: Centres) -> Centres:
+    """The old centres with some of them replaced."""
+    sizes = np.diff(old.indptr)
+    sizes[which] = np.diff(fresh.indptr)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    sources = np.full(len(old), -1, np.int64)
+    sources[which] = np.arange(which.size)
+    ranks, weights = np.empty(indptr[-1], np.int32), np.empty(indptr[-1], np.float32)
+    splice(
+        old.indptr, old.ranks, old.weights, sources, fresh.indptr, fresh.ranks, fresh.weights, indptr, ranks, weights
+    )
+    return Centres(indptr, ranks, weights)

@@ -93,10 +93,10 @@ def keep_heaviest(total, touched, n_touched, n_keep, scratch):
 
 @kernel
 def mean_directions(
-    indptr, ranks, values, row_weights, starts, members, first, last, n_ranks, n_keep, out_ranks, out_weights, sizes,
+    indptr, ranks, values, row_weights, starts, members, clusters, n_ranks, n_keep, out_ranks, out_weights, sizes,
     masses, similarities,
 ):  # fmt: skip
-    """For clusters first..last-1: the unit mean of their rows and each row's cosine to it.
+    """For the given clusters: the unit mean of their rows and each row's cosine to it.
 
     Entries go to `out_ranks` and `out_weights` one cluster after another, `sizes` counts them. With `n_keep` > 0 only
     the heaviest features stay, and the cosines are those to the thinned centre. A cluster without a direction (no
@@ -105,7 +105,7 @@ def mean_directions(
     total = np.zeros(n_ranks)
     seen = np.zeros(n_ranks, np.bool_)
     longest = 1
-    for cluster in range(first, last):
+    for cluster in clusters:
         entries = 0
         for row in members[starts[cluster] : starts[cluster + 1]]:
             entries += indptr[row + 1] - indptr[row]
@@ -113,7 +113,8 @@ def mean_directions(
     touched = np.empty(min(longest, n_ranks), np.int32)
     scratch = np.empty(min(longest, n_ranks))
     out = 0
-    for cluster in range(first, last):
+    for i_cluster in range(clusters.size):
+        cluster = clusters[i_cluster]
         mine = members[starts[cluster] : starts[cluster + 1]]
         n_touched = sum_members(indptr, ranks, values, row_weights, mine, total, seen, touched)
         for i in range(n_touched):
@@ -127,23 +128,54 @@ def mean_directions(
         for i in range(n_touched):
             length += total[touched[i]] ** 2
         length = np.sqrt(length)
-        sizes[cluster - first] = 0
+        sizes[i_cluster] = 0
         if length > 1e-9 * max(masses[cluster], 1e-300):
             for i in range(n_touched):
                 rank = touched[i]
                 total[rank] = np.float32(total[rank] / length)
                 out_ranks[out + i] = rank
                 out_weights[out + i] = total[rank]
-            sizes[cluster - first] = n_touched
+            sizes[i_cluster] = n_touched
             out += n_touched
         for row in mine:
             dot = 0.0
             for at in range(indptr[row], indptr[row + 1]):
                 dot += total[ranks[at]] * values[at]
-            similarities[row] = dot if sizes[cluster - first] > 0 else 0.0
+            similarities[row] = dot if sizes[i_cluster] > 0 else 0.0
         for i in range(n_touched):
             total[touched[i]] = 0.0
     return out
+
+
+@kernel
+def splice(old_indptr, old_ranks, old_weights, sources, new_indptr, new_ranks, new_weights, indptr, ranks, weights):
+    """Copy each centre from the old ones (source -1) or from place `source` of the new ones."""
+    for centre in range(sources.size):
+        target = indptr[centre]
+        if sources[centre] < 0:
+            first, last = old_indptr[centre], old_indptr[centre + 1]
+            ranks[target : target + last - first] = old_ranks[first:last]
+            weights[target : target + last - first] = old_weights[first:last]
+        else:
+            first, last = new_indptr[sources[centre]], new_indptr[sources[centre] + 1]
+            ranks[target : target + last - first] = new_ranks[first:last]
+            weights[target : target + last - first] = new_weights[first:last]
+
+
+@kernel
+def centre_movement(old_indptr, old_ranks, old_weights, new_indptr, new_ranks, new_weights, dense, out):
+    """The distance between old and new centres; `dense` is zero before and after."""
+    for centre in range(out.size):
+        for at in range(new_indptr[centre], new_indptr[centre + 1]):
+            dense[new_ranks[at]] = new_weights[at]
+        total = 0.0
+        for at in range(old_indptr[centre], old_indptr[centre + 1]):
+            total += (dense[old_ranks[at]] - old_weights[at]) ** 2
+            dense[old_ranks[at]] = 0.0
+        for at in range(new_indptr[centre], new_indptr[centre + 1]):
+            total += dense[new_ranks[at]] ** 2
+            dense[new_ranks[at]] = 0.0
+        out[centre] = np.sqrt(total)
 
 
 @kernel

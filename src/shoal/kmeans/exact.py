@@ -1,12 +1,11 @@
-"""The exact assignment step of Lloyd's algorithm: every row to its most similar centre."""
+"""The assignment step of Lloyd's algorithm through an index of the centres, and the bounds that make it short."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from shoal.kmeans.centres import CentreIndex, Centres, index_centres
-from shoal.kmeans.exact_kernels import all_similarities, nearest_centres
-from shoal.kmeans.lloyd import Step
+from shoal.kmeans.centres import CentreIndex, Centres, Update, index_centres
+from shoal.kmeans.exact_kernels import all_similarities, nearest_centres, reassign_rows
 from shoal.kmeans.rows import UnitRows
 from shoal.threads import ordered_map
 
@@ -16,39 +15,66 @@ def assign(rows: UnitRows, index: CentreIndex, n_threads: int | None = None) -> 
     labels, similarities = np.empty(rows.n_rows, np.int32), np.empty(rows.n_rows)
 
     def assign_block(block: tuple[int, int]) -> None:
-        sums = np.empty(index.n_clusters, np.float32)
+        sums = np.empty(index.n_places, np.float32)
         nearest_centres(
-            rows.indptr, rows.ranks, rows.values, *block, index.hot, index.ptr, index.centres, index.weights, sums,
-            labels, similarities,
-        )  # fmt: skip
+            rows.indptr, rows.ranks, rows.values, *block, *index.arrays, index.ids, sums, labels, similarities
+        )
 
     for _ in ordered_map(assign_block, rows.blocks(), n_threads):
         pass
     return labels, similarities
 
 
-class ExactAssigner:
-    """Every row to its most similar centre."""
-
-    features_kept: int | None = None
-
-    def __init__(self, rows: UnitRows, n_threads: int | None = None) -> None:
-        self.rows, self.n_threads = rows, n_threads
-
-    def assign(self, centres: Centres, last: Step | None) -> tuple[np.ndarray, np.ndarray]:
-        return assign(self.rows, index_centres(centres, self.rows.n_ranks), self.n_threads)
-
-
 def similarity_matrix(rows: UnitRows, index: CentreIndex, n_threads: int | None = None) -> np.ndarray:
     """The cosine of every row to every centre (n_rows, k)."""
-    out = np.empty((rows.n_rows, index.n_clusters))
+    out = np.empty((rows.n_rows, index.n_places))
 
     def fill_block(block: tuple[int, int]) -> None:
-        sums = np.empty(index.n_clusters, np.float32)
-        all_similarities(
-            rows.indptr, rows.ranks, rows.values, *block, index.hot, index.ptr, index.centres, index.weights, sums, out
-        )
+        sums = np.empty(index.n_places, np.float32)
+        all_similarities(rows.indptr, rows.ranks, rows.values, *block, *index.arrays, index.ids, sums, out)
 
     for _ in ordered_map(fill_block, rows.blocks(), n_threads):
         pass
     return out
+
+
+class CentreIndexAssigner:
+    """Rows pick centres through an index of the centres, and remember enough to look at few of them next time.
+
+    With full centres the labels are those of Lloyd's algorithm (``exact``); with thinned ones (``features_kept``) the
+    index is small and the assignment is exact for the thinned centres (``sparse``).
+    """
+
+    def __init__(self, rows: UnitRows, features_kept: int | None = None, n_threads: int | None = None) -> None:
+        self.rows, self.features_kept, self.n_threads = rows, features_kept, n_threads
+        self.labels = np.full(rows.n_rows, -1, np.int32)
+        self.similarities = np.zeros(rows.n_rows)
+        self.others = np.full(rows.n_rows, -np.inf)  # no cosine to a centre other than its own is larger
+        self.scores = 0  # computed so far; Lloyd's algorithm needs n x k a step
+
+    def assign(self, centres: Centres, last: Update | None) -> tuple[np.ndarray, np.ndarray]:
+        """Labels and cosines for these centres, which ``last`` made from the labels given before."""
+        movement = np.full(len(centres), np.inf)
+        if last is not None:
+            repaired = np.flatnonzero(last.labels != self.labels)  # their former centre is now one of the others
+            self.others[repaired] = np.maximum(self.others[repaired], self.similarities[repaired])
+            self.labels, self.similarities = last.labels.copy(), last.similarities.copy()
+            movement = last.movement
+        by_movement = np.argsort(-movement, kind="stable")
+        place_of = np.empty_like(by_movement)
+        place_of[by_movement] = np.arange(by_movement.size)
+        index = index_centres(centres, self.rows.n_ranks, by_movement)
+        movement = movement[by_movement]
+
+        def reassign_block(block: tuple[int, int]) -> int:
+            sums = np.empty(index.n_places, np.float32)
+            rows = self.rows
+            return int(
+                reassign_rows(
+                    rows.indptr, rows.ranks, rows.values, *block, *index.arrays, index.ids, place_of, movement, sums,
+                    self.labels, self.similarities, self.others,
+                )
+            )  # fmt: skip
+
+        self.scores += sum(ordered_map(reassign_block, self.rows.blocks(), self.n_threads))
+        return self.labels.copy(), self.similarities.copy()

@@ -18,16 +18,8 @@ class Assigner(Protocol):
 
     features_kept: int | None
 
-    def assign(self, centres: Centres, last: Step | None) -> tuple[np.ndarray, np.ndarray]:
-        """Labels (-1: no centre) and cosines, given the centres and what the step before left behind."""
-
-
-@dataclass
-class Step:
-    """What a step leaves for the next: the labels and what the update made of them."""
-
-    labels: np.ndarray
-    update: Update
+    def assign(self, centres: Centres, last: Update | None) -> tuple[np.ndarray, np.ndarray]:
+        """Labels (-1: no centre) and cosines, given the centres and the update that made them."""
 
 
 @dataclass
@@ -58,22 +50,25 @@ def lloyd(
 ) -> Outcome:
     """Run Lloyd's algorithm from the given centres; the labels of the outcome are those of its centres."""
     total_weight = max(row_weights.sum(), 1e-300)
-    step: Step | None = None
+    last: Update | None = None
+    moved = rows.n_rows
     seconds = []
     with Monitor("k-means", max_iter, tol) as monitor:
         while monitor.running:
             began = time.perf_counter()
-            labels, similarities = assigner.assign(centres, step)
-            moved = rows.n_rows if step is None else int(np.count_nonzero(labels != step.labels))
+            labels, similarities = assigner.assign(centres, last)
+            moved = rows.n_rows if last is None else int(np.count_nonzero(labels != last.labels))
             if moved:
-                step = improve(rows, row_weights, labels, similarities, len(centres), assigner.features_kept, n_threads)
-                centres = step.update.centres
+                last = improve(
+                    rows, row_weights, labels, similarities, len(centres), assigner.features_kept, last, n_threads
+                )
+                centres = last.centres
             seconds.append(time.perf_counter() - began)
             psi = float(row_weights @ similarities / total_weight)
             outliers = int(np.count_nonzero(labels < 0))
             monitor.report(psi, settled=not moved, psi=psi, moved=moved, outliers=outliers, seconds=seconds[-1])
     if moved:
-        labels, similarities = assigner.assign(centres, step)
+        labels, similarities = assigner.assign(centres, last)
     return Outcome(centres, labels, similarities, monitor.history, monitor.converged, seconds)
 
 
@@ -84,17 +79,20 @@ def improve(
     similarities: np.ndarray,
     n_clusters: int,
     features_kept: int | None,
+    before: Update | None,
     n_threads: int | None,
-) -> Step:
+) -> Update:
     """New centres for these labels. A cluster left without rows gets the worst-served row of the others."""
     labels = labels.copy()
     empty = np.flatnonzero(np.bincount(labels[labels >= 0], row_weights[labels >= 0], n_clusters) <= 0)
     while True:
         repaired = repair(labels, similarities, rows, row_weights, empty) if empty.size else 0
-        update = update_centres(rows, row_weights, labels, n_clusters, features_kept, n_threads)
+        update = update_centres(
+            rows, row_weights, labels, n_clusters, features_kept=features_kept, before=before, n_threads=n_threads
+        )
         empty = update.centres.without_direction()  # also clusters whose rows cancel out
         if not empty.size or (repaired == 0 and update.centres.nnz):
-            return Step(labels, update)
+            return update
 
 
 def repair(

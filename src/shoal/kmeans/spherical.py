@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal.base import Assignment, Estimator, TopFeatures, as_rows, as_weights, storable
 from shoal.errors import BadInput
 from shoal.kmeans.centres import Centres, centres_from_csr, centres_from_rows, index_centres
-from shoal.kmeans.exact import ExactAssigner, assign, similarity_matrix
+from shoal.kmeans.exact import CentreIndexAssigner, assign, similarity_matrix
 from shoal.kmeans.lloyd import Outcome, lloyd
 from shoal.kmeans.rows import UnitRows, by_frequency, unit_rows
 from shoal.kmeans.seeding import choose_seeds
@@ -155,7 +155,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
 
     def _run(self, rows: UnitRows, weights: np.ndarray, rng: np.random.Generator) -> Outcome:
         seeds = self._first_centres(rows, weights, rng)
-        assigner = ExactAssigner(rows, self.n_threads)
+        assigner = CentreIndexAssigner(rows, n_threads=self.n_threads)
         return lloyd(rows, weights, seeds, assigner, max_iter=self.max_iter, tol=self.tol, n_threads=self.n_threads)
 
     def _first_centres(self, rows: UnitRows, weights: np.ndarray, rng: np.random.Generator) -> Centres:
