@@ -114,7 +114,7 @@ def test_evaluate_compares_with_labels_and_owners(folder):
     )
     facts = json.loads(done.stdout)
     assert facts["purity"] == 1
-    assert facts["variation_of_information"] == pytest.approx(0, abs=1e-12)
+    assert facts["vi_nats"] == pytest.approx(0, abs=1e-12)
     assert facts["owner_entropy"] == pytest.approx(np.log(2), rel=1e-9)
 
 

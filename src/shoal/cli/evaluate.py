@@ -43,7 +43,9 @@ def evaluate(
     if np.isfinite(scores).any():
         facts["mean_score"] = float(np.nanmean(scores))
     if label is not None:
-        facts |= metrics.evaluate(dataset.labels, labels, base="bits" if bits else "nats")
+        unit = "bits" if bits else "nats"
+        scores = metrics.evaluate(dataset.labels, labels, base=unit)
+        facts |= {f"vi_{unit}" if name == "vi" else name: value for name, value in scores.items()}
     if owner is not None:
         facts["owner_entropy"] = metrics.owner_entropy(dataset.owners, labels)
     print_json(facts) if as_json else print_facts(facts)

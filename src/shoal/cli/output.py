@@ -39,14 +39,14 @@ def print_cards(cards: list[ClusterCard], rows: int, *, says: str = "") -> None:
     table = Table(title=says or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
     for heading in ("id", "items", "likeness"):
         table.add_column(heading, justify="right")
-    table.add_column("what it is about", overflow="fold", ratio=3)
+    table.add_column("what it is about", overflow="ellipsis", no_wrap=True, ratio=3)
     table.add_column("typical items", overflow="ellipsis", no_wrap=True, ratio=2)
     for card in cards[:rows]:
         table.add_row(
             str(card.id),
             f"{card.size:,}",
             "" if card.cohesion is None else f"{card.cohesion:.3f}",
-            ", ".join(fact.name for fact in card.features[:6]),
+            ", ".join(fact.name for fact in card.telling[:6]),
             ", ".join(name for name, _ in card.items[:3]),
         )
     console().print(table)

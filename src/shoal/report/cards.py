@@ -37,6 +37,12 @@ class ClusterCard:
     born: float | None  # epoch seconds of its first and last item
     last_seen: float | None
 
+    @property
+    def telling(self) -> tuple[FeatureFact, ...]:
+        """The features that matter: those with at least a tenth of the largest value."""
+        most = max((fact.value for fact in self.features), default=0.0)
+        return tuple(fact for fact in self.features if fact.value >= 0.1 * most)
+
 
 def cluster_cards(
     model: Estimator, dataset: Any = None, *, n_features: int = 10, n_items: int = 5
@@ -72,11 +78,12 @@ def cluster_cards(
             FeatureFact(name, float(top.values[at]), _at(top.low, at), _at(top.high, at))
             for at, name in enumerate(names)
         )
+        telling = [fact.name for fact in facts if fact.value >= 0.1 * facts[0].value]
         lived = times[rows] if times is not None and rows.size else None
         cards.append(
             ClusterCard(
                 id=id_,
-                name=given_names.get(id_, ", ".join(names[:3]) or "no features"),
+                name=given_names.get(id_, ", ".join(telling[:3]) or "no features"),
                 size=int(rows.size),
                 share=rows.size / max(labels.size, 1),
                 features=facts,

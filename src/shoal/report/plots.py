@@ -30,18 +30,17 @@ def figure(width: float = 6.2, height: float = 3.2) -> tuple[Any, Any]:
 
 
 def size_plot(cards: list[ClusterCard]) -> Any:
-    """Items per cluster, largest first; logarithmic when sizes span more than a factor of 30."""
+    """Items per cluster, largest first: bars from zero, or points on a logarithmic axis when sizes differ widely."""
     sizes = np.array([card.size for card in cards if card.size])
     drawn, axes = figure()
     ranks = np.arange(1, sizes.size + 1)
-    if sizes.size <= 60:
+    if sizes.size and sizes[0] > 30 * sizes[-1]:
+        axes.plot(ranks, sizes, color=BLUE, linewidth=1.2, marker="o", markersize=3 if sizes.size <= 200 else 0)
+        axes.set_yscale("log")
+    elif sizes.size <= 100:
         axes.bar(ranks, sizes, color=BLUE, width=0.85)
     else:
-        axes.plot(ranks, sizes, color=BLUE, linewidth=1.8)
-        axes.fill_between(ranks, sizes, color=BLUE, alpha=0.15)
-    if sizes.size and sizes[0] > 30 * sizes[-1]:
-        axes.set_yscale("log")
-    else:
+        axes.fill_between(ranks, sizes, color=BLUE, alpha=0.6)
         axes.set_ylim(bottom=0)
     axes.set_xlabel("clusters, largest first")
     axes.set_ylabel("items")
@@ -54,7 +53,10 @@ def typicality_plot(typicality: np.ndarray, meaning: str) -> Any:
     axes.hist(typicality[np.isfinite(typicality)], bins=50, color=BLUE)
     middle = float(np.nanmedian(typicality))
     axes.axvline(middle, color=GREY, linestyle="--", linewidth=1.2)
-    axes.annotate(f" median {middle:.3g}", (middle, axes.get_ylim()[1] * 0.96), fontsize=9, va="top")
+    right_half = middle > np.mean(axes.get_xlim())
+    says = f"median {middle:.3g} " if right_half else f" median {middle:.3g}"
+    top = axes.get_ylim()[1] * 0.96
+    axes.annotate(says, (middle, top), fontsize=9, va="top", ha="right" if right_half else "left")
     axes.set_xlabel(meaning)
     axes.set_ylabel("items")
     return drawn
@@ -79,6 +81,7 @@ def as_svg(drawn: Any, title: str) -> str:
     drawn.savefig(out, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
     # Without a fixed size the picture fills its frame; the viewBox keeps the proportions.
     text = re.sub(r'(<svg[^>]*?) width="[^"]*"', r"\1", text, count=1)
     text = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", text, count=1)
