@@ -1,0 +1,143 @@
+"""Learning the concentration and the kernel's parameters: the M step of stochastic EM.
+
+Given samples S of the labels, maximise the mean of log P(S | T) = K log alpha + sum log w_i - sum log(T_i + alpha).
+For a fixed kernel the best alpha solves K = sum alpha / (T_i + alpha), which has one root; only the kernel is searched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import brentq, minimize, minimize_scalar
+
+from shoal.streams import learning_kernels
+from shoal.streams.kernels_over_time import ExponentialKernel, StepKernel, TimeKernel
+
+SLOWEST, FASTEST = 1e-2, 20.0  # learned rates lie between SLOWEST / whole span and FASTEST / mean gap
+
+
+class LogPrior(NamedTuple):
+    """log P(S | T) and its slopes."""
+
+    value: float
+    by_concentration: float
+    by_rate: float
+
+
+def dense_labels(labels: np.ndarray) -> tuple[np.ndarray, int]:
+    ids, dense = np.unique(labels, return_inverse=True)
+    return dense.astype(np.int64), ids.size
+
+
+def log_prior(times: np.ndarray, samples: Sequence[np.ndarray], concentration: float, rate: float) -> LogPrior:
+    """Mean over samples of log P(S | T) under an exponential kernel, with gradients (equations 22-25).
+
+    >>> times = np.array([0.0, 1.0, 3.0])
+    >>> flat = log_prior(times, [np.array([0, 0, 1])], 1.0, 0.0)  # rate 0: the Chinese restaurant, 1/2 * 1/3
+    >>> bool(np.isclose(np.exp(flat.value), 1 / 6))
+    True
+    """
+    totals, slopes = np.zeros(len(times)), np.zeros(len(times))
+    learning_kernels.total_weights(times, rate, totals, slopes)
+    value = by_rate = n_clusters = 0.0
+    for labels in samples:
+        dense, n = dense_labels(labels)
+        log_w, slope, n_first = learning_kernels.member_weights(times, dense, n, rate)
+        value, by_rate, n_clusters = value + log_w, by_rate + slope, n_clusters + n_first
+    m = len(samples)
+    n_clusters /= m
+    return LogPrior(
+        value / m + n_clusters * math.log(concentration) - float(np.log(totals + concentration).sum()),
+        n_clusters / concentration - float((1.0 / (totals + concentration)).sum()),
+        by_rate / m - float((slopes / (totals + concentration)).sum()),
+    )
+
+
+def best_concentration(totals: np.ndarray, n_clusters: float) -> float:
+    """The alpha whose expected number of clusters is the one seen, kept off 0 and infinity.
+
+    >>> round(best_concentration(np.arange(100.0), 5.187), 2)  # Chinese restaurant: H_100 = 5.187
+    1.0
+    """
+    n = len(totals)
+    wanted = min(max(n_clusters, 1.0 + 1e-3), n - 0.5) if n > 1 else 1.0 + 1e-3
+
+    def excess(log_alpha: float) -> float:
+        return wanted - float((1.0 / (1.0 + totals * math.exp(-log_alpha))).sum())
+
+    if n < 2 or excess(-60.0) * excess(60.0) > 0:
+        return 1.0
+    return math.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
+
+
+def rate_range(times: np.ndarray) -> tuple[float, float]:
+    """Rates that could matter for these times, whatever their unit."""
+    span = float(times[-1] - times[0]) if len(times) > 1 else 0.0
+    if span <= 0.0:
+        return 1e-2, 1e2
+    return SLOWEST / span, FASTEST * (len(times) - 1) / span
+
+
+def maximise(times: np.ndarray, samples: Sequence[np.ndarray], kernel: TimeKernel) -> tuple[TimeKernel, float]:
+    """The kernel of the same kind, and the concentration, that explain these labels best."""
+    if isinstance(kernel, ExponentialKernel):
+        return _maximise_rate(times, samples)
+    return _maximise_any(times, samples, kernel)
+
+
+def _profile(times: np.ndarray, samples: Sequence[np.ndarray]) -> Callable[[TimeKernel], tuple[float, float]]:
+    dense = [dense_labels(labels) for labels in samples]
+    n_clusters = float(np.mean([n for _, n in dense]))
+
+    def at(kernel: TimeKernel) -> tuple[float, float]:
+        """(-log P, concentration) at a kernel."""
+        totals, slopes = np.zeros(len(times)), np.zeros(len(times))
+        if isinstance(kernel, ExponentialKernel):
+            rate = float(kernel.parameters()[0])
+            learning_kernels.total_weights(times, rate, totals, slopes)
+            log_w = [learning_kernels.member_weights(times, labels, n, rate)[0] for labels, n in dense]
+        else:
+            waves = np.ascontiguousarray(np.stack(kernel.waves()))
+            learning_kernels.wave_totals(times, waves, totals)
+            log_w = [learning_kernels.wave_members(times, labels, n, waves)[0] for labels, n in dense]
+        alpha = best_concentration(totals, n_clusters)
+        value = float(np.mean(log_w)) + n_clusters * math.log(alpha) - float(np.log(totals + alpha).sum())
+        return -value, alpha
+
+    return at
+
+
+def _maximise_rate(times: np.ndarray, samples: Sequence[np.ndarray]) -> tuple[TimeKernel, float]:
+    at = _profile(times, samples)
+    slowest, fastest = rate_range(times)
+    grid = np.linspace(math.log(slowest), math.log(fastest), 25)
+    values = [at(ExponentialKernel(math.exp(x)))[0] for x in grid]
+    best = int(np.argmin(values))
+    found = minimize_scalar(
+        lambda x: at(ExponentialKernel(math.exp(x)))[0],
+        bounds=(grid[max(0, best - 1)], grid[min(len(grid) - 1, best + 1)]),
+        method="bounded",
+        options={"xatol": 1e-3},
+    )
+    kernel = ExponentialKernel(math.exp(found.x))
+    return kernel, at(kernel)[1]
+
+
+def _maximise_any(times: np.ndarray, samples: Sequence[np.ndarray], kernel: TimeKernel) -> tuple[TimeKernel, float]:
+    at = _profile(times, samples)
+    start = kernel.parameters()
+    if isinstance(kernel, StepKernel) or start.size == 0:
+        return kernel, at(kernel)[1]
+
+    def cost(log_values: np.ndarray) -> float:
+        # e^6 away from where we are is a step no data would ask for; the bound keeps the search off overflow
+        return at(kernel.with_parameters(start * np.exp(np.clip(log_values, -6.0, 6.0))))[0]
+
+    found = minimize(
+        cost, np.zeros(start.size), method="Nelder-Mead", options={"xatol": 1e-3, "fatol": 1e-3, "maxiter": 120}
+    )
+    better = kernel.with_parameters(start * np.exp(np.clip(found.x, -6.0, 6.0)))
+    return better, at(better)[1]

@@ -1,0 +1,73 @@
+# mypy: ignore-errors
+"""Sums behind the likelihood of labels given times, each in one walk over the documents."""
+
+import math
+
+import numpy as np
+
+from shoal.jit import kernel
+from shoal.streams.weight_kernels import carry_wave, wave_weight
+
+
+@kernel
+def total_weights(times, rate, totals, slopes):
+    """T_i, the kernel summed over all earlier documents, and dT_i / drate; exponential kernel."""
+    totals[0] = slopes[0] = 0.0
+    for i in range(1, len(times)):
+        gap = times[i] - times[i - 1]
+        damp = math.exp(-rate * gap)
+        slopes[i] = damp * (slopes[i - 1] - gap * (totals[i - 1] + 1.0))
+        totals[i] = damp * (totals[i - 1] + 1.0)
+
+
+@kernel
+def member_weights(times, labels, n_clusters, rate):
+    """Sum of log w_i over documents that are not the first of their cluster, its slope in rate, and the firsts.
+
+    log w = log u_before - rate gap cannot underflow, however long a cluster was silent.
+    """
+    u, du, last = np.zeros(n_clusters), np.zeros(n_clusters), np.zeros(n_clusters)
+    value, slope, n_first = 0.0, 0.0, 0
+    for i in range(len(times)):
+        c = labels[i]
+        if u[c] == 0.0:
+            n_first += 1
+            u[c] = 1.0
+        else:
+            gap = times[i] - last[c]
+            damp = math.exp(-rate * gap)
+            value += math.log(u[c]) - rate * gap
+            slope += du[c] / u[c] - gap
+            du[c] = damp * (du[c] - gap * u[c])
+            u[c] = 1.0 + damp * u[c]
+        last[c] = times[i]
+    return value, slope, n_first
+
+
+@kernel
+def wave_totals(times, waves, totals):
+    """T_i for any kernel."""
+    wave = np.zeros((waves.shape[1], 2))
+    for i in range(len(times)):
+        gap = times[i] - times[i - 1] if i > 0 else 0.0
+        totals[i] = wave_weight(waves, wave, gap) if i > 0 else 0.0
+        carry_wave(waves, wave, gap, wave)
+
+
+@kernel
+def wave_members(times, labels, n_clusters, waves):
+    """Sum of log w_i over non-first members for any kernel, and the number of firsts."""
+    wave = np.zeros((n_clusters, waves.shape[1], 2))
+    last, seen = np.zeros(n_clusters), np.zeros(n_clusters, dtype=np.bool_)
+    value, n_first = 0.0, 0
+    for i in range(len(times)):
+        c = labels[i]
+        gap = times[i] - last[c] if seen[c] else 0.0
+        if seen[c]:
+            value += math.log(wave_weight(waves, wave[c], gap))
+        else:
+            n_first += 1
+        carry_wave(waves, wave[c], gap, wave[c])
+        seen[c] = True
+        last[c] = times[i]
+    return value, n_first

@@ -1,0 +1,181 @@
+# mypy: ignore-errors
+"""How well a document fits a cluster, always as log P(d | cluster) - log P(d | a new cluster)."""
+
+import math
+
+from shoal.jit import kernel
+from shoal.streams.state import (
+    ABSENT,
+    BERNOULLI,
+    COUNT,
+    DRIFT,
+    EVIDENCE_WEIGHT,
+    FAMILY,
+    FLOOR,
+    HITS,
+    MASS,
+    MISSES,
+    MULTINOMIAL,
+    N_TERMS,
+    ORIGIN,
+    SIZE_CLASS,
+    SMALLEST_TABLE,
+    START,
+    STRENGTH,
+    TIME,
+    WIDTH,
+)
+from shoal.streams.table_kernels import add_term, find
+
+
+@kernel
+def log_gamma(x):
+    """log Gamma(x) for x > 0: Stirling's series past 12, where its error is below 1e-13."""
+    product = 1.0
+    while x < 12.0:
+        product *= x
+        x += 1.0
+    r = 1.0 / x
+    r2 = r * r
+    tail = r * (1.0 / 12 - r2 * (1.0 / 360 - r2 * (1.0 / 1260 - r2 / 1680)))
+    return (x - 0.5) * math.log(x) - x + 0.9189385332046727 + tail - math.log(product)
+
+
+@kernel
+def log_rising(count, base, amount):
+    """log [Gamma(count + base + amount) Gamma(base) / (Gamma(count + base) Gamma(base + amount))]."""
+    if amount == 1.0:
+        return math.log1p(count / base)
+    if amount <= 8.0 and amount == math.floor(amount):
+        product = 1.0
+        for more in range(int(amount)):
+            product *= (count + base + more) / (base + more)
+        return math.log(product)
+    return log_gamma(count + base + amount) - log_gamma(count + base) + log_gamma(base) - log_gamma(base + amount)
+
+
+@kernel
+def growth(numbers, t):
+    """What one word at time t weighs on the scale in which counts are kept: later words weigh more if words drift."""
+    return math.exp(numbers[DRIFT] * (t - numbers[ORIGIN])) if numbers[DRIFT] > 0.0 else 1.0
+
+
+@kernel
+def base_of(prior, floor, feature):
+    """The base measure's pseudo-count of one feature."""
+    block = prior.block_real[prior.block[feature]]
+    return block[STRENGTH] * (prior.seen[feature] + floor) / (block[MASS] + floor * block[WIDTH])
+
+
+@kernel
+def length_gain(clusters, prior, window, numbers, c, i, scale):
+    """The part of a Dirichlet-multinomial's gain that depends on lengths alone."""
+    gain = 0.0
+    for block in range(prior.block_real.shape[0]):
+        length = window.lengths[i, block]
+        if length > 0.0:
+            strength = prior.block_real[block, STRENGTH]
+            total = clusters.totals[c, block] / scale + strength
+            before = clusters.log_gamma[c, block] if scale == 1.0 else log_gamma(total)
+            fresh = log_gamma(strength + length) - log_gamma(strength)
+            gain += prior.block_real[block, EVIDENCE_WEIGHT] * (before - log_gamma(total + length) + fresh)
+    return gain
+
+
+@kernel
+def multinomial_gain(clusters, tables, prior, window, numbers, c, i, scale):
+    gain = length_gain(clusters, prior, window, numbers, c, i, scale)
+    start, mask = clusters.whole[c, START], (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS]) - 1
+    for entry in range(window.starts[i], window.starts[i + 1]):
+        feature = window.features[entry]
+        at = find(tables.keys, start, mask, feature)
+        if at >= 0 and tables.counts[at] > 0.0:
+            weight = prior.block_real[prior.block[feature], EVIDENCE_WEIGHT]
+            base = base_of(prior, numbers[FLOOR], feature)
+            gain += weight * log_rising(tables.counts[at] / scale, base, float(window.counts[entry]))
+    return gain
+
+
+@kernel
+def bernoulli_gain(clusters, tables, window, numbers, c, i):
+    hits, misses, n = numbers[HITS], numbers[MISSES], clusters.whole[c, COUNT]
+    start, mask = clusters.whole[c, START], (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS]) - 1
+    gain = clusters.real[c, ABSENT]
+    for entry in range(window.starts[i], window.starts[i + 1]):
+        at = find(tables.keys, start, mask, window.features[entry])
+        count = float(tables.counts[at]) if at >= 0 else 0.0
+        gain += math.log((count + hits) / hits) - math.log((n - count + misses) / misses)
+    return gain
+
+
+@kernel
+def refresh_absent(clusters, tables, prior, numbers, c):
+    """The gain of a document without any feature, from which the others are corrected."""
+    hits, misses, n = numbers[HITS], numbers[MISSES], clusters.whole[c, COUNT]
+    width = prior.block_real[0, WIDTH]
+    total = width * math.log((hits + misses) / (n + hits + misses))
+    start = clusters.whole[c, START]
+    kept = 0
+    for at in range(start, start + (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS])):
+        if tables.keys[at] >= 0 and tables.counts[at] > 0.0:
+            total += math.log((n - tables.counts[at] + misses) / misses)
+            kept += 1
+    clusters.real[c, ABSENT] = total + (width - kept) * math.log((n + misses) / misses)
+
+
+@kernel
+def log_student(x, n, total, square, prior):
+    """Posterior predictive of a Normal with a Normal-Gamma prior (mean, pseudo-count, shape, scale)."""
+    mean, pseudo, shape, rate = prior[0], prior[1], prior[2], prior[3]
+    count = pseudo + n
+    centre = (pseudo * mean + total) / count
+    a = shape + 0.5 * n
+    b = max(rate + 0.5 * (square + pseudo * mean * mean - count * centre * centre), 1e-12 * rate)
+    spread = b * (count + 1.0) / count
+    return (
+        log_gamma(a + 0.5)
+        - log_gamma(a)
+        - 0.5 * math.log(2 * math.pi * spread)
+        - (a + 0.5) * math.log1p((x - centre) ** 2 / (2.0 * spread))
+    )
+
+
+@kernel
+def gaussian_gain(clusters, prior, window, c, i):
+    n = float(clusters.whole[c, COUNT])
+    gain = 0.0
+    for v in range(window.rows.shape[1]):
+        x = window.rows[i, v]
+        gain += log_student(x, n, clusters.moments[c, v, 0], clusters.moments[c, v, 1], prior.gaussian[v])
+        gain -= log_student(x, 0.0, 0.0, 0.0, prior.gaussian[v])
+    return gain
+
+
+@kernel
+def gain_of(clusters, tables, prior, window, counters, numbers, c, i, scale):
+    """log P(d_i | c) - log P(d_i | new), word by word."""
+    if counters[FAMILY] == MULTINOMIAL:
+        return multinomial_gain(clusters, tables, prior, window, numbers, c, i, scale)
+    if counters[FAMILY] == BERNOULLI:
+        return bernoulli_gain(clusters, tables, window, numbers, c, i)
+    return gaussian_gain(clusters, prior, window, c, i)
+
+
+@kernel
+def add_document(clusters, tables, postings, prior, window, counters, numbers, c, i, sign):
+    """Add document i to the sums of cluster c (sign 1.0) or take it away (-1.0); COUNT is already right."""
+    if counters[FAMILY] != MULTINOMIAL and counters[FAMILY] != BERNOULLI:
+        for v in range(window.rows.shape[1]):
+            x = window.rows[i, v]
+            clusters.moments[c, v, 0] += sign * x
+            clusters.moments[c, v, 1] += sign * x * x
+        return
+    scale = growth(numbers, window.doc_real[i, TIME])
+    for entry in range(window.starts[i], window.starts[i + 1]):
+        amount = sign * scale * window.counts[entry]
+        add_term(clusters.whole, tables, postings, counters, c, window.features[entry], amount)
+    for block in range(clusters.totals.shape[1]):
+        clusters.totals[c, block] = max(0.0, clusters.totals[c, block] + sign * scale * window.lengths[i, block])
+        clusters.log_gamma[c, block] = log_gamma(clusters.totals[c, block] + prior.block_real[block, STRENGTH])
+    if counters[FAMILY] == BERNOULLI and clusters.whole[c, COUNT] > 0 and clusters.whole[c, N_TERMS] >= 0:
+        refresh_absent(clusters, tables, prior, numbers, c)

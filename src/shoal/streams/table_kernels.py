@@ -1,0 +1,185 @@
+# mypy: ignore-errors
+"""Each cluster's words in small hash tables, and for each word the list of clusters that hold it.
+
+A table entry knows its place in the posting list, so both are changed together in constant time.
+"""
+
+import numpy as np
+
+from shoal.jit import inline_kernel, kernel
+from shoal.streams.state import (
+    ID,
+    MOST_TERMS,
+    N_TERMS,
+    POSTING_TOP,
+    SIZE_CLASS,
+    SMALLEST_POSTING,
+    SMALLEST_TABLE,
+    START,
+    TABLE_TOP,
+)
+
+
+@inline_kernel
+def home(feature, mask):
+    return ((np.int64(feature) * 2654435769) >> 7) & mask
+
+
+@kernel
+def find(keys, start, mask, feature):
+    """Where the feature is, or -1 - (where it would go)."""
+    at = home(feature, mask)
+    while True:
+        key = keys[start + at]
+        if key == feature:
+            return start + at
+        if key < 0:
+            return -1 - (start + at)
+        at = (at + 1) & mask
+
+
+@kernel
+def new_table(tables, counters, size_class):
+    """An empty table of that size; the caller has checked that there is room."""
+    size = SMALLEST_TABLE << size_class
+    start = tables.free[size_class]
+    if start >= 0:
+        tables.free[size_class] = tables.keys[start]
+    else:
+        start = counters[TABLE_TOP]
+        counters[TABLE_TOP] += size
+    for at in range(start, start + size):
+        tables.keys[at] = -1
+    return start
+
+
+@kernel
+def release_table(tables, size_class, start):
+    tables.keys[start] = tables.free[size_class]
+    tables.free[size_class] = start
+
+
+@kernel
+def tell_moved(whole, tables, postings, feature, place):
+    """The entry now at this place of the feature's list has moved: tell its cluster's table."""
+    slot = postings.slot[postings.start[feature] + place]
+    if whole[slot, ID] == postings.owner[postings.start[feature] + place]:
+        at = find(tables.keys, whole[slot, START], (SMALLEST_TABLE << whole[slot, SIZE_CLASS]) - 1, feature)
+        tables.where[at] = place
+
+
+@kernel
+def remove_posting(whole, tables, postings, feature, place):
+    """Take one entry out of a feature's list; the last entry takes its place."""
+    start, last = postings.start[feature], postings.length[feature] - 1
+    if place != last:
+        postings.slot[start + place] = postings.slot[start + last]
+        postings.owner[start + place] = postings.owner[start + last]
+        postings.amount[start + place] = postings.amount[start + last]
+        tell_moved(whole, tables, postings, feature, place)
+    postings.length[feature] = last
+
+
+@kernel
+def sweep_postings(whole, tables, postings, feature):
+    """Drop the entries of dead clusters."""
+    place = 0
+    while place < postings.length[feature]:
+        at = postings.start[feature] + place
+        if whole[postings.slot[at], ID] != postings.owner[at]:
+            remove_posting(whole, tables, postings, feature, place)
+        else:
+            place += 1
+
+
+@kernel
+def make_room(whole, tables, postings, counters, feature):
+    """Room for one more entry: sweep the dead first, grow only if that does not help much."""
+    size_class = postings.size_class[feature]
+    if size_class >= 0:
+        sweep_postings(whole, tables, postings, feature)
+        if 4 * postings.length[feature] < 3 * (SMALLEST_POSTING << size_class):
+            return
+    bigger = size_class + 1
+    start = postings.free[bigger]
+    if start >= 0:
+        postings.free[bigger] = postings.slot[start]
+    else:
+        start = counters[POSTING_TOP]
+        counters[POSTING_TOP] += SMALLEST_POSTING << bigger
+    old = postings.start[feature]
+    for place in range(postings.length[feature]):
+        postings.slot[start + place] = postings.slot[old + place]
+        postings.owner[start + place] = postings.owner[old + place]
+        postings.amount[start + place] = postings.amount[old + place]
+    if size_class >= 0:
+        postings.slot[old] = postings.free[size_class]
+        postings.free[size_class] = old
+    postings.start[feature] = start
+    postings.size_class[feature] = bigger
+
+
+@kernel
+def grow_table(whole, tables, postings, counters, c):
+    """Twice the table for cluster c; words whose count fell to 0 are left behind."""
+    old_class, old = whole[c, SIZE_CLASS], whole[c, START]
+    bigger = old_class + 1
+    start, mask = new_table(tables, counters, bigger), (SMALLEST_TABLE << bigger) - 1
+    kept = 0
+    for at in range(old, old + (SMALLEST_TABLE << old_class)):
+        feature = tables.keys[at]
+        if feature < 0:
+            continue
+        if tables.counts[at] == 0.0:
+            remove_posting(whole, tables, postings, feature, tables.where[at])
+            continue
+        to = -1 - find(tables.keys, start, mask, feature)
+        tables.keys[to], tables.counts[to], tables.where[to] = feature, tables.counts[at], tables.where[at]
+        kept += 1
+    release_table(tables, old_class, old)
+    whole[c, START], whole[c, SIZE_CLASS], whole[c, N_TERMS] = start, bigger, kept
+
+
+@kernel
+def add_term(whole, tables, postings, counters, c, feature, amount):
+    """Add an amount (negative to take away) of one word to cluster c."""
+    mask = (SMALLEST_TABLE << whole[c, SIZE_CLASS]) - 1
+    at = find(tables.keys, whole[c, START], mask, feature)
+    if at >= 0:
+        count = tables.counts[at] + amount
+        # with drift the amounts are not whole, and float32 leaves a crumb where 0 is meant
+        if count < 1e-5 * abs(amount):
+            count = 0.0
+        tables.counts[at] = count
+        postings.amount[postings.start[feature] + tables.where[at]] = count
+        return
+    if amount <= 0:
+        return
+    size_class = postings.size_class[feature]
+    if size_class < 0 or postings.length[feature] == SMALLEST_POSTING << size_class:
+        make_room(whole, tables, postings, counters, feature)
+    place = postings.length[feature]
+    to = postings.start[feature] + place
+    postings.slot[to], postings.owner[to], postings.amount[to] = c, whole[c, ID], amount
+    postings.length[feature] = place + 1
+    at = -1 - at
+    tables.keys[at], tables.counts[at], tables.where[at] = feature, amount, place
+    whole[c, N_TERMS] += 1
+    counters[MOST_TERMS] = max(counters[MOST_TERMS], whole[c, N_TERMS])
+    if 2 * whole[c, N_TERMS] > SMALLEST_TABLE << whole[c, SIZE_CLASS]:
+        grow_table(whole, tables, postings, counters, c)
+
+
+@kernel
+def room_for(tables, postings, counters, features, lo, hi):
+    """0 if one more document with these features surely fits, 1 if tables, 2 if postings may not."""
+    need = 0
+    for at in range(lo, hi):
+        size_class = postings.size_class[features[at]]
+        if size_class < 0 or postings.length[features[at]] == SMALLEST_POSTING << size_class:
+            need += SMALLEST_POSTING << (size_class + 1)
+    if counters[POSTING_TOP] + need > len(postings.slot):
+        return 2
+    if counters[TABLE_TOP] + 16 * (counters[MOST_TERMS] + hi - lo) + 4 * SMALLEST_TABLE > len(tables.keys):
+        return 1
+    return 0

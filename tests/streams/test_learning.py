@@ -1,0 +1,87 @@
+"""Learning of the concentration and of kernels: gradients, roots, and recovery."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oracles import streams as oracle
+from shoal.datasets import threads
+from shoal.streams.kernels_over_time import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
+from shoal.streams.learning import log_prior, maximise, rate_range
+
+
+@pytest.mark.parametrize(("alpha", "rate"), [(0.2, 0.5), (1.3, 0.05), (0.7, 2.0)])
+def test_value_and_gradients(alpha, rate):
+    rng = np.random.default_rng(3)
+    times = np.cumsum(rng.exponential(1.0, 60))
+    samples = [rng.integers(0, 6, 60), rng.integers(0, 9, 60)]
+    here = log_prior(times, samples, alpha, rate)
+    exact = np.mean([oracle.log_prior(times, list(s), lambda gap: np.exp(-rate * gap), alpha) for s in samples])
+    assert here.value == pytest.approx(exact, abs=1e-9)
+    step = 1e-6
+    up, down = (log_prior(times, samples, alpha + d, rate).value for d in (step, -step))
+    assert here.by_concentration == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-5)
+    up, down = (log_prior(times, samples, alpha, rate + d).value for d in (step, -step))
+    assert here.by_rate == pytest.approx((up - down) / (2 * step), rel=1e-5, abs=1e-5)
+
+
+def test_the_maximum_is_one():
+    rng = np.random.default_rng(1)
+    times = np.cumsum(rng.exponential(1.0, 300))
+    samples = [np.arange(300) // 15 + rng.integers(0, 2, 300)]
+    kernel, alpha = maximise(times, samples, ExponentialKernel(1.0))
+    rate = float(kernel.parameters()[0])
+    best = log_prior(times, samples, alpha, rate)
+    assert abs(best.by_concentration) < 1e-3
+    for other_alpha, other_rate in [(alpha * 1.1, rate), (alpha, rate * 1.2), (alpha, rate / 1.2)]:
+        assert log_prior(times, samples, other_alpha, other_rate).value <= best.value + 1e-6
+
+
+def test_generating_parameters_come_back_from_true_labels():
+    found = []
+    for seed in range(5):
+        data = threads(2000, decay=0.5, concentration=0.2, random_state=seed)
+        kernel, alpha = maximise(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
+        found.append((float(kernel.parameters()[0]), alpha))
+    rate, alpha = np.mean(found, axis=0)
+    assert 0.44 < rate < 0.56
+    assert 0.17 < alpha < 0.24
+
+
+def test_labels_without_time_structure_ask_for_no_forgetting():
+    data = threads(1500, decay=0.0, concentration=2.0, random_state=0)
+    kernel, _ = maximise(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
+    # half of the first message's weight is left at the end, or more
+    assert float(kernel(data.times[-1] - data.times[0])) > 0.5
+
+
+@pytest.mark.parametrize("unit", [1.0, 86400.0])
+def test_the_unit_of_the_clock_does_not_matter(unit):
+    data = threads(500, random_state=1)
+    times, labels = data.times * unit, [np.asarray(data.labels)]
+    lo, hi = rate_range(times)
+    assert lo < 0.5 / unit < hi
+    kernel, _ = maximise(times, labels, ExponentialKernel(1.0))
+    plain, _ = maximise(data.times, labels, ExponentialKernel(1.0))
+    assert float(kernel.parameters()[0]) * unit == pytest.approx(float(plain.parameters()[0]), rel=1e-2)
+
+
+def test_any_kernel_can_be_learned():
+    rng = np.random.default_rng(2)
+    # a thread that speaks weekly, beside people who speak once
+    weekly = np.arange(0.0, 200.0, 7.0) + rng.normal(0, 0.2, 29)
+    others = rng.uniform(0, 200, 60)
+    times = np.concatenate([weekly, others])
+    labels = np.concatenate([np.zeros(29, int), np.arange(1, 61)])
+    order = np.argsort(times)
+    start = PeriodicKernel(period=6.6, rate=0.05, sharpness=2.0)
+    kernel, alpha = maximise(times[order], [labels[order]], start)
+    assert isinstance(kernel, PeriodicKernel)
+    assert kernel.period == pytest.approx(7.0, abs=0.1)
+    assert alpha > 0
+    power, _ = maximise(times[order], [labels[order]], PowerKernel(1.0, 1.0))
+    assert isinstance(power, PowerKernel)
+    step, alpha = maximise(times[order], [labels[order]], StepKernel())
+    assert isinstance(step, StepKernel)
+    assert 10.0 < alpha < 1000.0
