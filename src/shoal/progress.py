@@ -84,13 +84,13 @@ class Bars:
             what, began = self.names[task]
             elapsed = self.last_line - began
             of = f" of {total:g}, eta {elapsed * (total - done) / done:.0f}s" if total and done else ""
-            self.console.print(f"{what}: {done:g}{of} {note}".rstrip(), highlight=False)
+            self.console.print(f"{what}: {done:g}{of} {note}".rstrip(), highlight=False, soft_wrap=True)
 
     def finish(self, task: int) -> None:
         self.progress.stop_task(task)  # type: ignore[arg-type]
 
     def say(self, message: str) -> None:
-        self.console.print(message, highlight=False, markup=False)
+        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
 
 
 _display: ContextVar[Display] = ContextVar("shoal_display", default=Silent())  # noqa: B039 - Silent has no state
