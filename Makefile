@@ -21,6 +21,13 @@ lint: $(VENV)/.test-ready   ## style and types
 bench: $(VENV)/.bench-ready   ## speed, memory and quality beside the rivals; results kept as JSON lines
 	$(BIN)/python benchmarks/run.py
 
+serve: demo   ## look at the demo's report in a browser, at http://127.0.0.1:8000/report.html
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory demo 8000
+
+docs: $(VENV)/.docs-ready   ## the API reference, from the docstrings, into docs/_build
+	$(BIN)/pdoc --docformat numpy --output-directory docs/_build shoal '!shoal.cli' '!shoal.__main__'
+	@echo "open docs/_build/index.html"
+
 browser: .browser-ready
 
 # The report is tested in a real browser: Debian's chromium, or a Chrome that is already there.
@@ -43,7 +50,11 @@ $(VENV)/.bench-ready: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[bench]'
 	@touch $@ $(VENV)/.test-ready $(VENV)/.demo-ready
 
-clean:           ## remove what the targets made
-	rm -rf $(VENV) .browser-ready demo .mypy_cache .ruff_cache .pytest_cache .hypothesis
+$(VENV)/.docs-ready: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[report,docs]'
+	@touch $@ $(VENV)/.demo-ready
 
-.PHONY: help demo test lint bench browser clean
+clean:           ## remove what the targets made
+	rm -rf $(VENV) .browser-ready demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.PHONY: help demo test lint bench serve docs browser clean
