@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import types
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
@@ -161,16 +164,41 @@ def test_parts_of_the_hall():
 
 def test_a_dataset_leaves_its_vocabulary_recipe_and_summary(tmp_path):
     dataset = types.SimpleNamespace(
-        X=sp.csr_matrix((5, 2)), vocabulary=Vocabulary(["a", "b"]), recipe={"weighting": "tf-idf"}, summary={"rows": 5}
+        X=sp.csr_matrix((5, 2)),
+        vocabulary=Vocabulary(["a", "b"]),
+        recipe={"weighting": "tf-idf"},
+        summary={"bytes_read": 9},
     )
     save(tmp_path / "m.shoal", fitted(), dataset)
     again = load(tmp_path / "m.shoal")
     assert list(again.vocabulary_) == ["a", "b"]
     assert again.recipe_ == {"weighting": "tf-idf"}
-    assert again.provenance_["data"] == {"rows": 5}
+    assert again.provenance_["data"] == {"rows": 5, "features": 2, "bytes_read": 9}
     assert again.provenance_["shoal"] == shoal.__version__
     save(tmp_path / "again.shoal", again)  # without the dataset: what is known of it is kept
-    assert load(tmp_path / "again.shoal").provenance_["data"] == {"rows": 5}
+    assert load(tmp_path / "again.shoal").provenance_["data"]["bytes_read"] == 9
+
+
+def test_a_fresh_process_finds_every_part(tmp_path):
+    """The recipe's class lives in a module that nothing else has imported there."""
+    table = pa.table({"id": ["a", "b", "c", "d"], "tags": [["x"], ["x", "y"], ["z"], ["z"]]})
+    dataset = shoal.read(table, item="id", features="tags")
+    model = shoal.SphericalKMeans(2, random_state=0).fit(dataset)
+    save(tmp_path / "m.shoal", model, dataset)
+    script = "import sys, shoal; m = shoal.load(sys.argv[1]); print(m.recipe_.features, list(m.vocabulary_), m.labels_)"
+    source = str(Path(shoal.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "m.shoal")],
+        env={**os.environ, "PYTHONPATH": source}, capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.stdout.strip() == f"tags {list(dataset.vocabulary)} {model.labels_}", done.stderr
+
+
+def test_more_text_than_a_header_can_hold_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("shoal.store.container.LONGEST_HEADER_BYTES", 1000)
+    with pytest.raises(BadInput, match="Keep long lists as arrays"):
+        save(tmp_path / "m.shoal", fitted())
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_safetensors_library_reads_the_file(tmp_path):
@@ -196,8 +224,8 @@ def test_describe_says_what_is_inside(tmp_path):
 @pytest.mark.parametrize(
     ("value", "kind"),
     [(lambda: 1, "function"), (open, "builtin_function_or_method"), (object(), "object"), (Path("."), "Path"),
-     (np.zeros(1, "g"), "float128|longdouble"), (np.zeros(1, [("a", "i4")]), "array of"),
-     (sp.coo_matrix((2, 2)), "coo")],
+     (np.ma.masked_array([1]), "MaskedArray"), (np.zeros(1, "g"), "float128|longdouble"),
+     (np.zeros(1, [("a", "i4")]), "array of"), (sp.coo_matrix((2, 2)), "coo")],
 )  # fmt: skip
 def test_what_cannot_be_stored_is_named(tmp_path, value, kind):
     model = fitted()

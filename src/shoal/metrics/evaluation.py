@@ -7,16 +7,9 @@ from typing import Any
 import numpy as np
 
 from shoal.metrics.owners import owner_entropy
-from shoal.metrics.pairs import pair_rates
-from shoal.metrics.partitions import (
-    adjusted_rand_index,
-    b_cubed,
-    normalized_mutual_information,
-    purity,
-    v_measure,
-    variation_of_information,
-)
-from shoal.metrics.tables import coded, coded_pair
+from shoal.metrics.pairs import rates_of
+from shoal.metrics.partitions import ari_of, b_cubed_of, nmi_of, purity_of, v_of, vi_of
+from shoal.metrics.tables import coded, meetings
 
 
 def evaluate(
@@ -36,19 +29,18 @@ def evaluate(
     >>> scores["items"], scores["classes"], scores["clusters"], round(scores["nmi"], 3), scores["purity"]
     (4, 2, 3, 0.8, 1.0)
     """
-    (true, classes), (found, clusters) = coded_pair(truth, labels, outliers)
-    rates = pair_rates(true, found)
-    v, cubed = v_measure(true, found), b_cubed(true, found)
+    table = meetings(truth, labels, outliers)
+    rates, v, cubed = rates_of(table), v_of(table), b_cubed_of(table)
     scores: dict[str, float] = {
-        "items": int(found.size),
+        "items": table.n,
         "nowhere": int((coded(labels, "labels")[0] < 0).sum()),
-        "classes": len(classes),
-        "clusters": len(clusters),
-        "nmi": normalized_mutual_information(true, found),
-        "nmi_geometric": normalized_mutual_information(true, found, average="geometric"),
-        "ari": adjusted_rand_index(true, found),
-        "vi": variation_of_information(true, found, base=base),
-        "purity": purity(true, found),
+        "classes": int(table.sizes_a.size),
+        "clusters": int(table.sizes_b.size),
+        "nmi": nmi_of(table, "arithmetic"),
+        "nmi_geometric": nmi_of(table, "geometric"),
+        "ari": ari_of(table),
+        "vi": vi_of(table, base),
+        "purity": purity_of(table),
         "homogeneity": v.homogeneity,
         "completeness": v.completeness,
         "v_measure": v.v,

@@ -10,11 +10,12 @@ import scipy.sparse as sp
 from shoal.errors import BadInput
 from shoal.metrics.kernels import count_pairs_above
 from shoal.metrics.partitions import n_pairs
-from shoal.metrics.tables import coded, coded_pair, is_sparse, meetings
+from shoal.metrics.tables import Meetings, coded, coded_pair, is_sparse, meetings
 from shoal.threads import ordered_map, row_blocks
 
 BLOCK_ROWS = 256
 BLOCK_COLUMNS = 8192
+GUIDE = 1024
 ROUNDING = 1e-5  # memberships may be float32 and need not sum to exactly 1
 
 
@@ -48,10 +49,7 @@ def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str
     if is_sparse(labels) or np.ndim(labels) == 2:
         roc = pair_roc(truth, labels, thresholds=[threshold], outliers=outliers)
         return PairRates(float(roc.tpr[0]), float(roc.fpr[0]))
-    table = meetings(truth, labels, outliers)
-    together, true, put = (n_pairs(sizes) for sizes in (table.together, table.sizes_a, table.sizes_b))
-    false = table.n * (table.n - 1) // 2 - true
-    return PairRates(together / true if true else np.nan, (put - together) / false if false else np.nan)
+    return rates_of(meetings(truth, labels, outliers))
 
 
 def pair_roc(truth: Any, proba: Any, *, thresholds: Any = None, outliers: str = "cluster") -> PairROC:
@@ -110,6 +108,12 @@ def same_cluster_matrix(clustering: Any, *, max_items: int = 5000) -> np.ndarray
     return total
 
 
+def rates_of(table: Meetings) -> PairRates:
+    together, true, put = (n_pairs(sizes) for sizes in (table.together, table.sizes_a, table.sizes_b))
+    false = table.n * (table.n - 1) // 2 - true
+    return PairRates(together / true if true else np.nan, (put - together) / false if false else np.nan)
+
+
 def _memberships(proba: Any) -> Any:
     members: Any = sp.csr_matrix(proba) if is_sparse(proba) else np.asarray(proba)
     if members.ndim != 2 or members.dtype.kind not in "biuf":
@@ -141,6 +145,7 @@ def _counts_above(truth: np.ndarray, members: Any, thresholds: np.ndarray) -> tu
     different[-1] = put - together
     different[0] = table.n * (table.n - 1) // 2 - true - different[-1]
 
+    guide = np.searchsorted(thresholds, np.linspace(0, 1, GUIDE + 1))
     order = np.concatenate([np.flatnonzero(~certain), np.flatnonzero(certain)])
     members, truth = members[order], truth[order]
 
@@ -152,7 +157,7 @@ def _counts_above(truth: np.ndarray, members: Any, thresholds: np.ndarray) -> tu
             columns = slice(start + first, start + last)
             product = rows @ members[columns].astype(np.float64).T
             dense = product.toarray() if is_sparse(product) else product
-            count_pairs_above(dense, truth[start:stop], truth[columns], first, thresholds, bins[0], bins[1])
+            count_pairs_above(dense, truth[start:stop], truth[columns], first, thresholds, guide, bins[0], bins[1])
         return bins[0], bins[1]
 
     for more_same, more_different in ordered_map(count, row_blocks(int((~certain).sum()), BLOCK_ROWS)):

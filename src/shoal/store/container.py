@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from shoal.errors import BadModelFile, BadSource
+from shoal.errors import BadInput, BadModelFile, BadSource
 
 if sys.platform != "win32":
     import fcntl
@@ -130,6 +130,11 @@ def _write_all(out: BinaryIO, text: str, arrays: Mapping[str, np.ndarray]) -> No
     metadata = {"checksum": NO_CHECKSUM, "shoal": text}
     header = json.dumps({"__metadata__": metadata} | tensors, separators=(",", ":")).encode()
     header += b" " * (-len(header) % 8)
+    if len(header) > LONGEST_HEADER_BYTES:
+        raise BadInput(
+            f"the model's numbers and text outside arrays take {len(header) / 1e6:,.0f} MB, and a file can hold "
+            f"{LONGEST_HEADER_BYTES / 1e6:,.0f} MB of them. Keep long lists as arrays."
+        )
     raw = len(header).to_bytes(8, "little") + header
     digest = hashlib.blake2b(raw, digest_size=32)
     out.write(raw)

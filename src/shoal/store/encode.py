@@ -48,7 +48,7 @@ class Encoder:
         write = WRITERS.get(type(value))
         if write is not None:
             return write(self, value, at, depth)
-        if isinstance(value, np.ndarray):
+        if type(value) in (np.ndarray, np.memmap):
             return self.array(np.asarray(value), at, depth)
         if isinstance(value, np.generic):
             return {"$": "scalar", "array": self.array(np.asarray(value), at, depth)}

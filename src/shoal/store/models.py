@@ -127,7 +127,9 @@ def _from_dataset(dataset: Any) -> dict[str, Any]:
         return {}
     learned = {"vocabulary_": dataset.vocabulary, "recipe_": dataset.recipe}
     return {name: value for name, value in learned.items() if value is not None} | {
-        "provenance_": {"data": dataset.summary, "rows": int(dataset.X.shape[0]), "features": int(dataset.X.shape[1])}
+        "provenance_": {
+            "data": {"rows": int(dataset.X.shape[0]), "features": int(dataset.X.shape[1]), **dataset.summary}
+        }
     }
 
 
