@@ -190,7 +190,8 @@ class Table:
 
     def _explained(self, error: Exception) -> Exception:
         """DuckDB's error as ours; its first lines say what and where."""
-        if not type(error).__module__.startswith(("duckdb", "_duckdb", "pyarrow")):
+        known = type(error).__module__.startswith(("duckdb", "_duckdb", "pyarrow")) or type(error) is OSError
+        if isinstance(error, BadInput | BadSource) or not known:
             return error
         lines = [line for line in str(error).splitlines() if line.strip() and "Possible" not in line]
         said = " ".join(lines[:4])[:500]
