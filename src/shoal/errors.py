@@ -15,7 +15,7 @@ class BadInput(ShoalError, ValueError):
 
 
 class BadSource(ShoalError, OSError):
-    """A file, folder or stream cannot be read, or does not hold what was expected."""
+    """A file, folder or stream cannot be read or written, or does not hold what was expected."""
 
 
 class MissingColumn(BadInput):
