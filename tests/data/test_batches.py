@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
@@ -43,6 +43,7 @@ def test_two_passes_give_what_read_gives(shape, batch_rows, options):
 pairs = st.lists(st.tuples(st.integers(0, 6), st.sampled_from("abcde"), st.integers(1, 5)), min_size=1, max_size=60)
 
 
+@settings(max_examples=40)
 @given(pairs, st.integers(1, 4), st.integers(1, 50))
 def test_long_tables_come_sorted_by_item(rows, batch_rows, pairs_at_once):
     table = pa.table({name: list(column) for name, column in zip("ifw", zip(*rows, strict=True), strict=True)})

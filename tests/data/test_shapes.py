@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.feature_extraction import DictVectorizer
 
@@ -26,6 +26,7 @@ def list_table(rows):
     return pa.table({"id": [f"row {n}" for n in range(len(rows))], "tags": pa.array(rows, pa.list_(pa.string()))})
 
 
+@settings(max_examples=60)
 @given(lists, st.integers(1, 3), st.none() | st.integers(1, 4))
 def test_lists_are_counted_and_filtered(rows, min_items, max_features):
     counted = count_rows([[name for name in row or [] if name] for row in rows])
@@ -58,6 +59,7 @@ def test_rows_without_ids_keep_their_numbers_when_others_go():
     assert shoal.read(table, features="tags", max_features=1).ids.tolist() == ["0", "2"]
 
 
+@settings(max_examples=60)
 @given(
     st.lists(st.lists(feature, max_size=5), min_size=1, max_size=8).filter(any), st.sampled_from([",", ";", "||", "→"])
 )
@@ -70,6 +72,7 @@ def test_delimited_text_is_cut(rows, delimiter):
 pairs = st.lists(st.tuples(st.sampled_from(["x", "y", "z"]), feature, st.floats(0, 9)), min_size=1, max_size=30)
 
 
+@settings(max_examples=40)
 @given(pairs)
 def test_long_tables_are_gathered(rows):
     table = pa.table({name: list(column) for name, column in zip("ifw", zip(*rows, strict=True), strict=True)})

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
@@ -20,6 +20,7 @@ def times_of(values, **options):
     return shoal.read(table, features="tags", time="t", **options)
 
 
+@settings(max_examples=15)
 @given(st.lists(st.datetimes(dt.datetime(1901, 1, 1), dt.datetime(2200, 1, 1)), min_size=1, max_size=5))
 def test_iso_text_and_timestamps_agree(moments):
     expected = [moment.replace(tzinfo=dt.UTC).timestamp() for moment in moments]

@@ -61,3 +61,10 @@ def objects(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     few = np.empty(len(encoded.dictionary) + 1, dtype=object)
     few[:-1] = encoded.dictionary.to_pylist()
     return np.asarray(few[np.asarray(encoded.indices.fill_null(len(few) - 1))])
+
+
+def frozen(array: np.ndarray) -> np.ndarray:
+    """A read-only view, so that mapped, Arrow and owned buffers are one type to the compiler."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

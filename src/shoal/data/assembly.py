@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.data.arrow import frozen
 from shoal.data.tokens import Slices
 from shoal.data.vocabulary import Vocabulary
 from shoal.threads import ordered_map, row_blocks
@@ -39,7 +40,7 @@ def number_block(slices: Slices) -> tuple[Vocabulary, np.ndarray]:
     from shoal.data.token_kernels import number_slices
 
     ids = np.empty(slices.starts.size, dtype=np.int32)
-    names = Vocabulary.from_arrays(*number_slices(slices.data, slices.starts, slices.stops, ids))
+    names = Vocabulary.from_arrays(*number_slices(frozen(slices.data), slices.starts, slices.stops, ids))
     return names, ids
 
 

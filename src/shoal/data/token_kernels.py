@@ -8,6 +8,7 @@ from shoal.jit import kernel
 
 SPACE = 32
 NOT_A_WORD = -1
+NEEDS_NEIGHBOURS = -2
 
 
 @kernel
@@ -61,26 +62,35 @@ def put_code_point(point, out, at):
 def cut_words(text, offsets, folded, stop_table, stop_names, stop_offsets, words, starts, stops, row_ends):
     """Write each row's words of two letters or more, folded, with one space between; stop words are left out.
 
-    ``folded[code point]`` is the letter to write, or -1 where the code point ends a word. Because a single space
-    separates neighbours, a pair of words is the slice from the first one's start to the second one's stop.
-    Returns the number of words.
+    ``folded[code point]`` is the letter to write, -1 where the code point ends a word, -2 where it cannot be folded
+    alone. Because a single space separates neighbours, a pair of words is the slice from the first one's start to the
+    second one's stop. Returns the number of words, or -1 at the first letter that cannot be folded alone.
     """
     n_words = 0
     out = 0
     for row in range(row_ends.size):
         at, stop = offsets[row], offsets[row + 1]
-        begin, letters = out, 0
-        while at <= stop:
-            point = NOT_A_WORD
-            if at < stop:
-                raw, at = next_code_point(text, at, stop)
-                point = folded[raw]
-            else:
-                at += 1
-            if point != NOT_A_WORD:
-                out = put_code_point(point, words, out)
+        while at < stop:
+            begin, letters, point = out, 0, 0
+            while at < stop:
+                byte = text[at]
+                if byte < 0x80:  # most text is ASCII
+                    point = folded[byte]
+                    if point < 0:
+                        break
+                    words[out] = point
+                    out += 1
+                    at += 1
+                else:
+                    raw, after = next_code_point(text, at, stop)
+                    point = folded[raw]
+                    if point < 0:
+                        break
+                    out = put_code_point(point, words, out)
+                    at = after
                 letters += 1
-                continue
+            if point == NEEDS_NEIGHBOURS:
+                return -1
             if letters >= 2 and not is_stop_word(stop_table, stop_names, stop_offsets, words, begin, out):
                 starts[n_words] = begin
                 stops[n_words] = out
@@ -89,9 +99,22 @@ def cut_words(text, offsets, folded, stop_table, stop_names, stop_offsets, words
                 out += 1
             else:
                 out = begin
-            begin, letters = out, 0
+            at = skip_to_word(text, at, stop, folded)
         row_ends[row] = n_words
     return n_words
+
+
+@kernel
+def skip_to_word(text, at, stop, folded):
+    """Past everything that is no part of a word; a letter that cannot be folded alone is left for the caller."""
+    while at < stop:
+        raw, after = np.int64(text[at]), at + 1
+        if raw >= 0x80:
+            raw, after = next_code_point(text, at, stop)
+        if folded[raw] != NOT_A_WORD:
+            return at
+        at = after
+    return at
 
 
 @kernel
@@ -249,3 +272,22 @@ def sort_rows(first_row, last_row, indptr, indices, values):
                 indices[back], values[back] = indices[back - 1], values[back - 1]
                 back -= 1
             indices[back], values[back] = column, value
+
+
+@kernel
+def weigh_rows(first_row, last_row, indptr, indices, counts, binary, sublinear, idf, unit_length, values):
+    """Cells as 1 or their count, damped, times the feature's idf (none if empty), and rows made unit length."""
+    for row in range(first_row, last_row):
+        squares = 0.0
+        for at in range(indptr[row], indptr[row + 1]):
+            value = 1.0 if binary else np.float64(counts[at])
+            if sublinear:
+                value = 1.0 + np.log(value)
+            if idf.size:
+                value *= idf[indices[at]]
+            values[at] = value
+            squares += value * value
+        if unit_length and squares > 0.0:
+            length = np.sqrt(squares)
+            for at in range(indptr[row], indptr[row + 1]):
+                values[at] /= length

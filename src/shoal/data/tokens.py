@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from shoal.data.arrow import string_buffers
+from shoal.data.arrow import frozen, string_buffers
 from shoal.data.vocabulary import Vocabulary
 from shoal.errors import BadInput
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+NEEDS_NEIGHBOURS = -2  # as in token_kernels
 # Lower-casing a letter depends on its neighbours, or gives two, for these alone: rows that hold one go through Python.
 SPECIAL = ("\u03a3", "\u0130")  # capital sigma (final or not), capital I with a dot
 
@@ -44,14 +45,12 @@ class Words:
         self.folded = folded_letters(lowercase)
         stop = Vocabulary(sorted(set(stop_words)))
         stop.find(["a"])  # builds the table
-        self.stop_names, self.stop_offsets = stop.to_arrays()
+        self.stop_names, self.stop_offsets = map(frozen, stop.to_arrays())
         self.stop_table = stop._table if len(stop) and stop._table is not None else np.full(1, -1, dtype=np.int64)
 
     def cut(self, strings: pa.Array) -> Slices:
         from shoal.data.token_kernels import add_pairs, cut_words
 
-        if self.lowercase:
-            strings = lower_special(strings)
         text, offsets = string_buffers(strings)
         # A letter grows by half at most when lower-cased (two bytes to three), and each word is followed by a space.
         words = np.empty(2 * text.size + 8, dtype=np.uint8)
@@ -59,7 +58,9 @@ class Words:
         starts, stops = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
         row_ends = np.empty(len(offsets) - 1, dtype=np.int64)
         stop = (self.stop_table, self.stop_names, self.stop_offsets)
-        n_words = cut_words(text, offsets, self.folded, *stop, words, starts, stops, row_ends)
+        n_words = cut_words(frozen(text), offsets, self.folded, *stop, words, starts, stops, row_ends)
+        if n_words < 0:
+            return self.cut(lower_special(strings))
         if not self.bigrams:
             return Slices(words, starts[:n_words], stops[:n_words], row_ends)
         all_starts, all_stops = np.empty(2 * n_words, dtype=np.int64), np.empty(2 * n_words, dtype=np.int64)
@@ -70,8 +71,8 @@ class Words:
 
 @lru_cache(maxsize=2)
 def folded_letters(lowercase: bool) -> np.ndarray:
-    """For every code point, the letter it becomes, or -1 where it is no part of a word."""
-    # Surrogates cannot stand in UTF-8, and SPECIAL letters are lower-cased before.
+    """For every code point, the letter it becomes, -1 where it is no part of a word, -2 for SPECIAL letters."""
+    # Surrogates cannot stand in UTF-8; 0x130 would become two letters and shift the rest.
     letters = np.array([c for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000 and c != 0x130], np.uint32)
     text = letters.tobytes().decode("utf-32-le")
     text = text.lower() if lowercase else text
@@ -79,7 +80,9 @@ def folded_letters(lowercase: bool) -> np.ndarray:
     folded = np.full(sys.maxunicode + 1, -1, dtype=np.int32)
     for run in re.finditer(r"\w+", text):
         folded[letters[run.start() : run.end()]] = lowered[run.start() : run.end()]
-    if not lowercase:
+    if lowercase:
+        folded[[ord(letter) for letter in SPECIAL]] = NEEDS_NEIGHBOURS
+    else:
         folded[0x130] = 0x130
     return folded
 
@@ -117,7 +120,7 @@ def delimited_slices(strings: pa.Array, delimiter: str | None) -> Slices:
     row_ends = np.empty(len(strings), dtype=np.int64)
     if not separator.size:
         return Slices(data, offsets[:-1], offsets[1:], np.arange(1, len(strings) + 1))
-    n_pieces = cut_at(data, offsets, separator, starts, stops, row_ends)
+    n_pieces = cut_at(frozen(data), offsets, frozen(separator), starts, stops, row_ends)
     return Slices(data, starts[:n_pieces], stops[:n_pieces], row_ends)
 
 

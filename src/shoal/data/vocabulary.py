@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.data.arrow import string_buffers
+from shoal.data.arrow import frozen, string_buffers
 from shoal.errors import BadInput, UnknownFeature
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Vocabulary:
         from shoal.data.vocabulary_kernels import build_table
 
         self._table = np.full(_table_size(self._n), -1, dtype=np.int64)
-        return int(build_table(*map(_frozen, self.to_arrays()), self._n, self._table))
+        return int(build_table(*map(frozen, self.to_arrays()), self._n, self._table))
 
     @property
     def strings(self) -> pa.LargeStringArray:
@@ -109,7 +109,7 @@ class Vocabulary:
             self._distinct()
         keys, key_offsets = string_buffers(strings)
         ids = np.empty(len(key_offsets) - 1, dtype=np.int64)
-        find_all(self._table, *map(_frozen, (*self.to_arrays(), keys, key_offsets)), ids)
+        find_all(self._table, *map(frozen, (*self.to_arrays(), keys, key_offsets)), ids)
         return ids
 
     def columns(self, names: Iterable[str]) -> np.ndarray:
@@ -135,7 +135,7 @@ class Vocabulary:
         ids = np.empty(len(key_offsets) - 1, dtype=np.int64)
         self._make_room(ids.size, int(key_offsets[-1] - key_offsets[0]))
         arrays = (self._table, self._data, self._offsets, self._n)
-        self._n = int(insert_all(*arrays, _frozen(keys), _frozen(key_offsets), ids))
+        self._n = int(insert_all(*arrays, frozen(keys), frozen(key_offsets), ids))
         return ids
 
     def _make_room(self, n_strings: int, n_bytes: int) -> None:
@@ -148,7 +148,7 @@ class Vocabulary:
             from shoal.data.vocabulary_kernels import build_table
 
             self._table = np.full(needed, -1, dtype=np.int64)
-            build_table(*map(_frozen, self.to_arrays()), self._n, self._table)
+            build_table(*map(frozen, self.to_arrays()), self._n, self._table)
 
     def keep(self, columns: np.ndarray) -> Vocabulary:
         """A new vocabulary of these columns, in this order."""
@@ -182,10 +182,3 @@ def _with_room(array: np.ndarray, used: int, extra: int, *, owned: bool) -> np.n
     larger = np.zeros(max(used + extra, 2 * used if owned else used), dtype=array.dtype)
     larger[:used] = array[:used]
     return larger
-
-
-def _frozen(array: np.ndarray) -> np.ndarray:
-    """A read-only view, so that mapped, Arrow and owned buffers are one type to the compiler."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.data.arrow import frozen
 from shoal.data.assembly import counts_of_kept, offsets_of
+from shoal.threads import ordered_map, row_blocks
 
 
 def items_per_feature(X: sp.csr_matrix) -> np.ndarray:
@@ -36,16 +38,13 @@ def weigh(
     X: sp.csr_matrix, weighting: str, *, idf: np.ndarray | None, sublinear: bool, unit_length: bool, dtype: str
 ) -> sp.csr_matrix:
     """The cells as wanted: 1, the count, or the count times the feature's idf; then rows of unit length if asked."""
-    values = np.ones(X.nnz) if weighting == "binary" else X.data.astype(np.float64)
-    if sublinear:
-        values = 1.0 + np.log(values)
-    if weighting == "tfidf" and idf is not None:
-        values *= idf[X.indices]
-    if unit_length and X.nnz:
-        lengths = np.sqrt(np.add.reduceat(np.append(values * values, 0.0), X.indptr[:-1]))
-        counts = np.diff(X.indptr)
-        lengths[(counts == 0) | (lengths == 0)] = 1.0
-        values /= np.repeat(lengths, counts)
+    from shoal.data.token_kernels import weigh_rows
+
+    values = np.empty(X.nnz, dtype=np.float64)
+    factor = idf if weighting == "tfidf" and idf is not None else np.empty(0, dtype=np.float64)
+    plan = (X.indptr, X.indices, X.data, weighting == "binary", sublinear, frozen(factor), unit_length, values)
+    for _ in ordered_map(lambda rows: weigh_rows(*rows, *plan), row_blocks(X.shape[0], 1 << 16)):
+        pass
     weighed = sp.csr_matrix((values.astype(dtype, copy=False), X.indices, X.indptr), shape=X.shape, copy=False)
     weighed.has_sorted_indices = True
     weighed.has_canonical_format = True
