@@ -44,3 +44,13 @@ def scan(X, query, n) -> tuple[np.ndarray, np.ndarray]:
     scores = np.asarray(X @ query).ravel()
     best = np.argsort(-scores, kind="stable")[:n]
     return best, scores[best]
+
+
+def topics(seed=0, n=600, d=200, k=8, length=15):
+    """Documents of words from a topic and from all, in uneven amounts so that ties are rare; no row is empty."""
+    rng = np.random.default_rng(seed)
+    chances = rng.dirichlet(np.full(d, 0.05), size=k) * 0.8 + rng.dirichlet(np.full(d, 0.3)) * 0.2
+    labels = rng.integers(k, size=n)
+    X = sp.csr_matrix(np.array([rng.multinomial(length, chances[label]) for label in labels]), dtype=np.float64)
+    X.data *= rng.uniform(0.7, 1.3, X.nnz)
+    return X, labels

@@ -9,13 +9,15 @@ import scipy.sparse as sp
 
 from shoal.kmeans.centres_kernels import (
     centre_movement,
+    cosines_to_own,
     count_ranks,
     fill_index,
     group_by_label,
     mean_directions,
     splice,
+    thin_centres,
 )
-from shoal.kmeans.rows import UnitRows, take_rows, unit_rows
+from shoal.kmeans.rows import Ranking, UnitRows, take_rows, unit_rows
 from shoal.threads import ordered_map
 
 # A feature that more than one centre in eight has is scored with one dense line of k numbers: a contiguous
@@ -51,14 +53,19 @@ class Centres:
         at = np.repeat(self.indptr[which] - indptr[:-1], sizes) + np.arange(indptr[-1])
         return Centres(indptr, self.ranks[at], self.weights[at])
 
+    def filled_from(self, others: Centres) -> Centres:
+        """Centres without a direction replaced by those of ``others``."""
+        gaps = self.without_direction()
+        return _spliced(self, gaps, others.take(gaps)) if gaps.size else self
+
     def csr(self, rows: UnitRows) -> sp.csr_matrix:
         """The centres over the columns of the user's X, sorted."""
         index_type = np.int32 if max(rows.n_features, self.nnz) < 2**31 else np.int64
         columns = rows.columns[self.ranks].astype(index_type)
         matrix = sp.csr_matrix(
-            (self.weights, columns, self.indptr.astype(index_type)), shape=(len(self), rows.n_features), copy=False
+            (self.weights.copy(), columns, self.indptr.astype(index_type)), shape=(len(self), rows.n_features)
         )
-        matrix.sort_indices()
+        matrix.sort_indices()  # in place, hence the copy
         return matrix
 
 
@@ -87,10 +94,29 @@ def centres_from_rows(rows: UnitRows, which: np.ndarray) -> Centres:
     return Centres(chosen.indptr, chosen.ranks, chosen.values)
 
 
-def centres_from_csr(matrix: sp.csr_matrix, rows: UnitRows) -> Centres:
-    """Given centres over the columns of X; features that no row has are dropped after the length is taken."""
-    scaled = unit_rows(matrix, rows.columns)
+def centres_from_csr(matrix: sp.csr_matrix, ranking: Ranking) -> Centres:
+    """Given centres over the columns of X; features without a rank are dropped after the length is taken."""
+    scaled = unit_rows(matrix, ranking)
     return Centres(scaled.indptr, scaled.ranks, scaled.values)
+
+
+def thinned(centres: Centres, features_kept: int) -> Centres:
+    """Each centre with only its heaviest features, at unit length again."""
+    ranks, weights = np.empty_like(centres.ranks), np.empty_like(centres.weights)
+    sizes = np.zeros(len(centres), np.int64)
+    filled = thin_centres(centres.indptr, centres.ranks, centres.weights, features_kept, ranks, weights, sizes)
+    return Centres(np.concatenate([[0], np.cumsum(sizes)]), ranks[:filled].copy(), weights[:filled].copy())
+
+
+def own_similarities(rows: UnitRows, labels: np.ndarray, centres: Centres) -> np.ndarray:
+    """Each row's cosine to the centre of its label; 0 for label -1."""
+    out, dense = np.zeros(rows.n_rows), np.zeros(rows.n_ranks)
+    by_label = np.argsort(labels, kind="stable")
+    cosines_to_own(
+        rows.indptr, rows.ranks, rows.values, labels, by_label, centres.indptr, centres.ranks, centres.weights, dense,
+        out,
+    )  # fmt: skip
+    return out
 
 
 def index_centres(centres: Centres, n_ranks: int, ids: np.ndarray | None = None) -> CentreIndex:

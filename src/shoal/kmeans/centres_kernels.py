@@ -179,6 +179,60 @@ def centre_movement(old_indptr, old_ranks, old_weights, new_indptr, new_ranks, n
 
 
 @kernel
+def thin_centres(indptr, ranks, weights, n_keep, out_ranks, out_weights, sizes):
+    """Keep the n_keep heaviest entries of every centre, at unit length; returns how many entries there are."""
+    longest = 1
+    for centre in range(sizes.size):
+        longest = max(longest, indptr[centre + 1] - indptr[centre])
+    scratch, sizes_of = np.empty(longest), np.empty(longest)
+    out = 0
+    for centre in range(sizes.size):
+        first, n = indptr[centre], indptr[centre + 1] - indptr[centre]
+        for i in range(n):
+            sizes_of[i] = abs(weights[first + i])
+        bar = kth_largest(sizes_of[:n], n_keep, scratch) if n > n_keep else 0.0
+        above = 0
+        for i in range(n):
+            above += sizes_of[i] > bar
+        room_for_ties = max(n_keep - above, 0)
+        length, start = 0.0, out
+        for i in range(n):
+            if sizes_of[i] > bar or (sizes_of[i] == bar and room_for_ties > 0):
+                room_for_ties -= sizes_of[i] == bar
+                out_ranks[out], out_weights[out] = ranks[first + i], weights[first + i]
+                length += sizes_of[i] ** 2
+                out += 1
+        for at in range(start, out):
+            out_weights[at] /= np.sqrt(length)
+        sizes[centre] = out - start
+    return out
+
+
+@kernel
+def cosines_to_own(indptr, ranks, values, labels, by_label, c_indptr, c_ranks, c_weights, dense, out):
+    """Each row's cosine to the centre of its label; rows are walked by label, `dense` is zero before and after."""
+    held = -1
+    for row in by_label:
+        label = labels[row]
+        if label < 0:
+            continue
+        if label != held:
+            if held >= 0:
+                for at in range(c_indptr[held], c_indptr[held + 1]):
+                    dense[c_ranks[at]] = 0.0
+            for at in range(c_indptr[label], c_indptr[label + 1]):
+                dense[c_ranks[at]] = c_weights[at]
+            held = label
+        total = 0.0
+        for at in range(indptr[row], indptr[row + 1]):
+            total += dense[ranks[at]] * values[at]
+        out[row] = total
+    if held >= 0:
+        for at in range(c_indptr[held], c_indptr[held + 1]):
+            dense[c_ranks[at]] = 0.0
+
+
+@kernel
 def count_ranks(ranks, counts):
     """How many centres have each feature."""
     for at in range(ranks.size):

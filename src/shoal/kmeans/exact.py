@@ -78,3 +78,7 @@ class CentreIndexAssigner:
 
         self.scores += sum(ordered_map(reassign_block, self.rows.blocks(), self.n_threads))
         return self.labels.copy(), self.similarities.copy()
+
+    def settled(self, centres: Centres) -> bool:
+        """Lloyd's algorithm has settled when nothing moves, which the loop sees itself."""
+        return False

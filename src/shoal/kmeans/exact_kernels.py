@@ -7,7 +7,6 @@ import numpy as np
 
 from shoal.jit import kernel
 
-
 # Scores are sums of float32: a row leaves its centre only for one that is better by more than their rounding, so that
 # a tie cannot send it to and fro.
 TIE = 5e-7

@@ -21,6 +21,9 @@ class Assigner(Protocol):
     def assign(self, centres: Centres, last: Update | None) -> tuple[np.ndarray, np.ndarray]:
         """Labels (-1: no centre) and cosines, given the centres and the update that made them."""
 
+    def settled(self, centres: Centres) -> bool:
+        """After a step: stop now, for a reason of the assigner's own?"""
+
 
 @dataclass
 class Outcome:
@@ -66,7 +69,8 @@ def lloyd(
             seconds.append(time.perf_counter() - began)
             psi = float(row_weights @ similarities / total_weight)
             outliers = int(np.count_nonzero(labels < 0))
-            monitor.report(psi, settled=not moved, psi=psi, moved=moved, outliers=outliers, seconds=seconds[-1])
+            settled = not moved or assigner.settled(centres)
+            monitor.report(psi, settled=settled, psi=psi, moved=moved, outliers=outliers, seconds=seconds[-1])
     if moved:
         labels, similarities = assigner.assign(centres, last)
     return Outcome(centres, labels, similarities, monitor.history, monitor.converged, seconds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -51,11 +52,23 @@ def by_frequency(X: sp.csr_matrix) -> np.ndarray:
     return used[np.argsort(-seen[used], kind="stable")]
 
 
-def unit_rows(X: sp.csr_matrix, columns: np.ndarray | None = None, n_threads: int | None = None) -> UnitRows:
-    """Rows of ``X`` at unit length. With ``columns``, others are dropped after the length is taken."""
-    columns = by_frequency(X) if columns is None else columns
-    rank_of = np.full(X.shape[1], -1, dtype=np.int32)
-    rank_of[columns] = np.arange(columns.size, dtype=np.int32)
+@dataclass
+class Ranking:
+    """Which column has which rank."""
+
+    columns: np.ndarray  # rank -> column
+    rank_of: np.ndarray  # column -> rank, -1 for none
+
+    @classmethod
+    def of(cls, columns: np.ndarray, n_features: int) -> Ranking:
+        rank_of = np.full(n_features, -1, dtype=np.int32)
+        rank_of[columns] = np.arange(columns.size, dtype=np.int32)
+        return cls(columns, rank_of)
+
+
+def unit_rows(X: sp.csr_matrix, ranking: Ranking | None = None, n_threads: int | None = None) -> UnitRows:
+    """Rows of ``X`` at unit length. Columns without a rank in a given ``ranking`` are dropped after that."""
+    ranking = Ranking.of(by_frequency(X), X.shape[1]) if ranking is None else ranking
     indptr = X.indptr.astype(np.int64)
     scaled, weights = np.empty(X.nnz, np.float32), np.empty(X.nnz, np.float32)
     ranks = np.empty(X.nnz, np.int32)
@@ -63,7 +76,7 @@ def unit_rows(X: sp.csr_matrix, columns: np.ndarray | None = None, n_threads: in
 
     def prepare(block: tuple[int, int]) -> None:
         unit_length(indptr, X.data, *block, lengths, scaled)
-        keep_known(indptr, X.indices, scaled, rank_of, *block, kept, ranks, weights)
+        keep_known(indptr, X.indices, scaled, ranking.rank_of, *block, kept, ranks, weights)
 
     for _ in ordered_map(prepare, row_blocks(X.shape[0], BLOCK_ROWS), n_threads):
         pass
@@ -71,7 +84,7 @@ def unit_rows(X: sp.csr_matrix, columns: np.ndarray | None = None, n_threads: in
         new_indptr = np.concatenate([[0], np.cumsum(kept)])
         close_gaps(indptr, kept, new_indptr, ranks, weights)
         indptr, ranks, weights = new_indptr, ranks[: new_indptr[-1]], weights[: new_indptr[-1]]
-    return UnitRows(indptr, ranks, weights, columns, X.shape[1], lengths)
+    return UnitRows(indptr, ranks, weights, ranking.columns, X.shape[1], lengths)
 
 
 def take_rows(rows: UnitRows, which: np.ndarray) -> UnitRows:
@@ -80,6 +93,22 @@ def take_rows(rows: UnitRows, which: np.ndarray) -> UnitRows:
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     at = np.repeat(rows.indptr[which] - indptr[:-1], sizes) + np.arange(indptr[-1])
     return UnitRows(indptr, rows.ranks[at], rows.values[at], rows.columns, rows.n_features, rows.lengths[which])
+
+
+class Compact(NamedTuple):
+    """Rows over only those ranks that they use."""
+
+    rows: UnitRows
+    ranks: np.ndarray  # new rank -> old rank
+
+
+def compact(rows: UnitRows) -> Compact:
+    """Drop the ranks that no row uses; the order of the others stays."""
+    used, ranks = np.unique(rows.ranks, return_inverse=True)
+    smaller = UnitRows(
+        rows.indptr, ranks.astype(np.int32), rows.values, rows.columns[used], rows.n_features, rows.lengths
+    )
+    return Compact(smaller, used)
 
 
 def row_keys(rows: UnitRows, n_threads: int | None = None) -> np.ndarray:

@@ -1,0 +1,145 @@
+"""A tree of clusters: split the cluster that fits worst in two, until there are enough."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.errors import BadInput
+from shoal.kmeans.centres import Centres, centres_from_rows, index_centres, update_centres
+from shoal.kmeans.exact import CentreIndexAssigner, assign
+from shoal.kmeans.lloyd import improve
+from shoal.kmeans.rows import UnitRows, compact, take_rows
+from shoal.kmeans.seeding import choose_seeds
+from shoal.progress import Monitor
+
+
+@dataclass
+class Tree:
+    """Splits in the order they were made. Split s makes nodes 2s+1 and 2s+2; node 0 holds all rows."""
+
+    parents: np.ndarray  # (n_splits,) the node that was split
+    centres: Centres  # of all nodes
+    leaves: np.ndarray  # (n_clusters,) the node of each cluster
+
+
+@dataclass
+class Leaf:
+    """A node that has not been split."""
+
+    node: int
+    members: np.ndarray
+    loss: float  # weight * (1 - cosine), summed: what splitting can win
+
+
+@dataclass
+class Bisected:
+    """The finished tree and where every row ended up."""
+
+    tree: Tree
+    labels: np.ndarray
+    history: list[float]
+    converged: bool
+
+
+def bisect(
+    rows: UnitRows,
+    row_weights: np.ndarray,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    init: str,
+    max_iter: int,
+    n_threads: int | None = None,
+) -> Bisected:
+    """Split until there are ``n_clusters`` leaves, or nothing is left to split."""
+    everything = np.flatnonzero(rows.lengths > 0)
+    root, loss = _centre(rows, row_weights, everything)
+    leaves, nodes = [Leaf(0, everything, loss)], [root]
+    done: list[Leaf] = []
+    parents: list[int] = []
+    total = max(row_weights.sum(), 1e-300)
+    served = row_weights[everything].sum()
+    with Monitor("bisecting", max(n_clusters - 1, 1)) as monitor:
+        while monitor.running and leaves and len(leaves) + len(done) < n_clusters:
+            worst = leaves.pop(int(np.argmax([leaf.loss for leaf in leaves])))
+            try:
+                halves = _split(rows, row_weights, worst.members, rng, init, max_iter, n_threads)
+            except BadInput:  # one direction only
+                done.append(worst)
+                continue
+            parents.append(worst.node)
+            for members, centre, loss in halves:
+                leaves.append(Leaf(len(nodes), members, loss))
+                nodes.append(centre)
+            psi = (served - sum(leaf.loss for leaf in [*leaves, *done])) / total
+            monitor.report(psi, psi=psi, clusters=len(leaves) + len(done))
+    ordered = sorted([*leaves, *done], key=lambda leaf: leaf.node)
+    labels = np.full(rows.n_rows, -1, np.int32)
+    for cluster, leaf in enumerate(ordered):
+        labels[leaf.members] = cluster
+    tree = Tree(np.array(parents, np.int64), _joined(nodes), np.array([leaf.node for leaf in ordered], np.int64))
+    return Bisected(tree, labels, monitor.history, not monitor.interrupted)
+
+
+def descend(rows: UnitRows, tree: Tree, n_threads: int | None = None) -> np.ndarray:
+    """The cluster of each row, by the nearer of two centres at every split; -1 for a row with nothing in common."""
+    members = {0: np.arange(rows.n_rows)}
+    labels = np.full(rows.n_rows, -1, np.int32)
+    for split, parent in enumerate(tree.parents):
+        mine = members.pop(int(parent))
+        pair = tree.centres.take(np.array([2 * split + 1, 2 * split + 2]))
+        side, _ = assign(take_rows(rows, mine), index_centres(pair, rows.n_ranks), n_threads)
+        for child in (0, 1):
+            members[2 * split + 1 + child] = mine[side == child]
+    for cluster, leaf in enumerate(tree.leaves):
+        labels[members[int(leaf)]] = cluster
+    return labels
+
+
+def _split(
+    rows: UnitRows,
+    row_weights: np.ndarray,
+    members: np.ndarray,
+    rng: np.random.Generator,
+    init: str,
+    max_iter: int,
+    n_threads: int | None,
+) -> list[tuple[np.ndarray, Centres, float]]:
+    """2-means on some rows: the members, centre and loss of each half."""
+    mine, weights = compact(take_rows(rows, members)), row_weights[members]
+    centres = centres_from_rows(mine.rows, choose_seeds(mine.rows, weights, 2, init, rng, n_threads))
+    assigner = CentreIndexAssigner(mine.rows, n_threads=n_threads)
+    last = None
+    for _ in range(max_iter):
+        labels, similarities = assigner.assign(centres, last)
+        if last is not None and np.array_equal(labels, last.labels):
+            break
+        last = improve(mine.rows, weights, labels, similarities, 2, None, last, n_threads)
+        centres = last.centres
+    else:
+        labels, similarities = assigner.assign(centres, last)
+    halves = []
+    for side in (0, 1):
+        chosen = labels == side
+        centre = centres.take(np.array([side]))
+        loss = float(weights[chosen] @ (1.0 - similarities[chosen]))
+        halves.append((members[chosen], Centres(centre.indptr, mine.ranks[centre.ranks], centre.weights), loss))
+    return halves
+
+
+def _centre(rows: UnitRows, row_weights: np.ndarray, members: np.ndarray) -> tuple[Centres, float]:
+    labels = np.full(rows.n_rows, -1, np.int32)
+    labels[members] = 0
+    update = update_centres(rows, row_weights, labels, 1)
+    return update.centres, float(row_weights[members] @ (1.0 - update.similarities[members]))
+
+
+def _joined(parts: list[Centres]) -> Centres:
+    """Centres one after another."""
+    return Centres(
+        np.cumsum(np.concatenate([[0], *(np.diff(part.indptr) for part in parts)])),
+        np.concatenate([part.ranks for part in parts]),
+        np.concatenate([part.weights for part in parts]),
+    )

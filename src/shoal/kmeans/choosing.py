@@ -1,0 +1,89 @@
+"""Which algorithm, and how many features of a centre to keep: decided by measuring a small part of the work."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from shoal.kmeans.centres import Centres, index_centres, own_similarities, thinned, update_centres
+from shoal.kmeans.exact import assign
+from shoal.kmeans.rows import UnitRows, take_rows
+from shoal.progress import say
+
+ROWS_FOR_CENTRES = 20_000  # and at least 40 for each cluster: centres like those of the real fit
+ROWS_TO_TIME = 1024
+CANDIDATES = (50, 100, 200, 500)
+ACCEPTED_LOSS = 0.002  # of the mean similarity, by one assignment through thinned centres
+QUICK_STEP_SECONDS = 0.75  # when an exact step is quicker than this, exactness costs nobody anything
+
+
+@dataclass
+class Choice:
+    """What was measured, and what follows from it."""
+
+    algorithm: str
+    features_kept: int | None
+    exact_seconds: float = 0.0  # predicted, for assigning all rows once
+    seconds: float = 0.0  # the same for the chosen way
+    loss: float = 0.0  # relative loss of mean similarity by the chosen way, on the sample
+
+    def __str__(self) -> str:
+        if self.features_kept is None:
+            return f"{self.algorithm}: an exact step takes about {self.exact_seconds:.2g} s"
+        return (
+            f"{self.algorithm} with {self.features_kept} features for each centre: a step takes about "
+            f"{self.seconds:.2g} s instead of {self.exact_seconds:.2g} s, and loses about {self.loss:.2%} of psi"
+        )
+
+
+def choose(rows: UnitRows, seeds: Centres, algorithm: str, n_threads: int | None = None) -> Choice:
+    """Decide between exact and thinned centres; for ``sparse`` and ``wand`` only the number of features is open.
+
+    Measured: one step on a sample of rows gives centres of the right kind; a few rows are then timed against all of
+    them, full and thinned. ``wand`` is never chosen: in every measurement the index of thinned centres was faster.
+    """
+    sample = _spread(rows, max(ROWS_FOR_CENTRES, 40 * len(seeds)))
+    centres = _typical_centres(sample, seeds, n_threads)
+    few = _spread(sample, ROWS_TO_TIME)
+    exact = _Trial(few, centres, centres, rows.n_rows, n_threads)
+    if algorithm == "auto" and exact.seconds < QUICK_STEP_SECONDS:
+        choice = Choice("exact", None, exact.seconds, exact.seconds, 0.0)
+    else:
+        choice = Choice("exact" if algorithm == "auto" else algorithm, None, exact.seconds, exact.seconds, 0.0)
+        for features_kept in CANDIDATES:
+            trial = _Trial(few, thinned(centres, features_kept), centres, rows.n_rows, n_threads)
+            loss = max(0.0, 1.0 - trial.mean_similarity / max(exact.mean_similarity, 1e-300))
+            if loss <= ACCEPTED_LOSS and (trial.seconds < 0.7 * exact.seconds or algorithm != "auto"):
+                name = "sparse" if algorithm == "auto" else algorithm
+                choice = Choice(name, features_kept, exact.seconds, trial.seconds, loss)
+                break
+    say(f"chose {choice}")
+    return choice
+
+
+class _Trial:
+    """A few rows assigned through some centres: the time for all rows, and the similarity to the full centres."""
+
+    def __init__(self, few: UnitRows, through: Centres, full: Centres, n_rows: int, n_threads: int | None) -> None:
+        index = index_centres(through, few.n_ranks)
+        assign(take_rows(few, np.arange(min(few.n_rows, 8))), index, 1)  # compiled and warm
+        began = time.perf_counter()
+        labels, _ = assign(few, index, n_threads)
+        self.seconds = (time.perf_counter() - began) * n_rows / max(few.n_rows, 1)
+        self.mean_similarity = float(own_similarities(few, labels, full).mean())
+
+
+def _spread(rows: UnitRows, n: int) -> UnitRows:
+    """About ``n`` rows, evenly spread over all."""
+    if rows.n_rows <= n:
+        return rows
+    return take_rows(rows, np.linspace(0, rows.n_rows - 1, n).astype(np.int64))
+
+
+def _typical_centres(sample: UnitRows, seeds: Centres, n_threads: int | None) -> Centres:
+    """Centres after one step on the sample; a seed that wins no row stays as it is."""
+    labels, _ = assign(sample, index_centres(seeds, sample.n_ranks), n_threads)
+    centres = update_centres(sample, np.ones(sample.n_rows), labels, len(seeds), n_threads=n_threads).centres
+    return centres.filled_from(seeds)

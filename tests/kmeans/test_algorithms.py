@@ -1,0 +1,246 @@
+"""sparse, wand and auto: what they promise beside exact."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from oracles import kmeans as oracle
+from oracles.kmeans import topics
+from shoal.errors import BadInput
+from shoal.kmeans import InvertedIndex, SphericalKMeans
+from shoal.kmeans.centres import Centres, centres_from_rows, index_centres, thinned, update_centres
+from shoal.kmeans.choosing import choose
+from shoal.kmeans.exact import CentreIndexAssigner, assign
+from shoal.kmeans.inverted_index import postings_of
+from shoal.kmeans.lloyd import improve
+from shoal.kmeans.rows import UnitRows, unit_rows
+from shoal.kmeans.wand import WandAssigner
+
+
+def dense(centres: Centres, rows: UnitRows) -> np.ndarray:
+    return centres.csr(rows).toarray()
+
+
+# --- the bounds that skip work ----------------------------------------------------------------------------------------
+
+
+@given(st.integers(0, 10**6), st.integers(2, 15), st.sampled_from([None, 3, 10]))
+def test_skipping_centres_changes_no_label(seed, k, features_kept):
+    """The assigner that remembers gives, at every step, what scoring every row against every centre gives."""
+    X, _ = topics(seed, n=150, d=60, k=5)
+    rows, weights = unit_rows(X), np.ones(X.shape[0])
+    rng = np.random.default_rng(seed)
+    centres = centres_from_rows(rows, rng.choice(rows.n_rows, k, replace=False))
+    assigner, last = CentreIndexAssigner(rows, features_kept), None
+    for _ in range(8):
+        labels, similarities = assigner.assign(centres, last)
+        plain_labels, plain = assign(rows, index_centres(centres, rows.n_ranks))
+        np.testing.assert_allclose(similarities, plain, atol=2e-6)
+        _, _, gap = oracle.nearest(dense_rows(rows), dense_ranks(centres, rows))
+        clear = gap > 4e-6
+        np.testing.assert_array_equal(labels[clear], plain_labels[clear])
+        last = improve(rows, weights, labels, similarities, k, features_kept, last, None)
+        fresh = update_centres(rows, weights, last.labels, k, features_kept=features_kept)
+        np.testing.assert_array_equal(dense(last.centres, rows), dense(fresh.centres, rows))
+        np.testing.assert_allclose(last.similarities, fresh.similarities)
+        centres = last.centres
+    assert assigner.scores <= 8 * k * rows.n_rows
+
+
+def dense_rows(rows: UnitRows) -> np.ndarray:
+    return rows.csr.toarray()
+
+
+def dense_ranks(centres: Centres, rows: UnitRows) -> np.ndarray:
+    return sp.csr_matrix((centres.weights, centres.ranks, centres.indptr), shape=(len(centres), rows.n_ranks)).toarray()
+
+
+def test_work_fades_as_centres_come_to_rest():
+    X, _ = topics(n=2000, k=8)
+    rows, weights = unit_rows(X), np.ones(X.shape[0])
+    centres, last = centres_from_rows(rows, np.arange(12)), None
+    assigner, scores = CentreIndexAssigner(rows), []
+    for _ in range(25):
+        before = assigner.scores
+        labels, similarities = assigner.assign(centres, last)
+        scores.append(assigner.scores - before)
+        last = improve(rows, weights, labels, similarities, 12, None, last, None)
+        centres = last.centres
+    assert scores[0] == 12 * 2000
+    assert scores[-1] < 0.3 * scores[0]
+
+
+# --- thinned centres --------------------------------------------------------------------------------------------------
+
+
+def test_thinning_keeps_the_heaviest_at_unit_length():
+    rows = unit_rows(sp.csr_matrix(np.array([[3.0, -4, 1, 0], [1, 1, 1, 1]])))
+    thin = dense(thinned(centres_from_rows(rows, np.array([0, 1])), 2), rows)
+    np.testing.assert_allclose(thin[0], [0.6, -0.8, 0, 0], rtol=1e-6)
+    assert np.count_nonzero(thin[1]) == 2
+    np.testing.assert_allclose(np.linalg.norm(thin, axis=1), 1, rtol=1e-6)
+
+
+def test_updates_thin_like_thinning_the_full_centre():
+    X, labels = topics(3)
+    rows, weights = unit_rows(X), np.ones(X.shape[0])
+    labels = labels.astype(np.int32)
+    full = update_centres(rows, weights, labels, 8)
+    thin = update_centres(rows, weights, labels, 8, features_kept=9)
+    np.testing.assert_allclose(
+        np.sort(np.abs(dense(thin.centres, rows))), np.sort(np.abs(dense(thinned(full.centres, 9), rows))), atol=1e-6
+    )
+    own = (oracle.unit(X) * dense(thin.centres, rows)[labels]).sum(axis=1)
+    np.testing.assert_allclose(thin.similarities, own, atol=1e-6)
+
+
+@pytest.mark.parametrize("algorithm", ["sparse", "wand"])
+def test_with_all_features_kept_the_answer_is_exact(algorithm):
+    X, _ = topics(1)
+    seeds = X[:8]
+    exact = SphericalKMeans(8, algorithm="exact", init=seeds).fit(X)
+    other = SphericalKMeans(
+        8, algorithm=algorithm, init=seeds, features_kept=None, top=X.shape[0], thresholds="cold"
+    ).fit(X)
+    assert other.mean_similarity_ == pytest.approx(exact.mean_similarity_, rel=1e-3)
+    assert (other.labels_ == exact.labels_).mean() > 0.97  # wand updates in the same way; ties and stopping may differ
+    if algorithm == "sparse":
+        np.testing.assert_array_equal(other.labels_, exact.labels_)
+
+
+@pytest.mark.parametrize("algorithm", ["sparse", "wand"])
+@pytest.mark.parametrize("features_kept", [15, "auto"])
+def test_close_to_exact_and_certified(algorithm, features_kept):
+    X, _ = topics(2, n=1500, k=10)
+    exact = SphericalKMeans(10, algorithm="exact", random_state=0).fit(X)
+    model = SphericalKMeans(10, algorithm=algorithm, features_kept=features_kept, top=300, random_state=0).fit(X)
+    assert model.algorithm_ == algorithm
+    assert model.mean_similarity_ > 0.97 * exact.mean_similarity_
+    centres = model.cluster_centers_.toarray()
+    own = (oracle.unit(X) * centres[model.labels_]).sum(axis=1)
+    np.testing.assert_allclose(model.similarities_, own, atol=1e-6)
+    _, best, _ = oracle.nearest(X, centres)
+    assert model.certificate_["rows"] == 1500  # the sample is everything here, so the certificate is the truth
+    assert model.certificate_["loss"] == pytest.approx((best - own).mean(), abs=1e-6)
+    assert model.certificate_["exact_mean_similarity"] == pytest.approx(best.mean(), abs=1e-6)
+    won = ~model.outliers_
+    np.testing.assert_allclose(centres, oracle.means(X[won], model.labels_[won], 10), atol=1e-6)
+    assert (model.predict(X) == model.labels_).mean() > 0.9
+
+
+# --- wand -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("top", [1, 5, 10_000])
+@pytest.mark.parametrize("thresholds", ["safe", "carried", "cold"])
+def test_wand_offers_are_true_cosines(top, thresholds):
+    X, _ = topics(4)
+    rows, weights = unit_rows(X), np.ones(X.shape[0])
+    centres, last = centres_from_rows(rows, np.arange(0, 60, 6)), None
+    assigner = WandAssigner(rows, postings_of(rows), top=top, features_kept=20, thresholds=thresholds)
+    for _ in range(4):
+        labels, similarities = assigner.assign(centres, last)
+        cosines = oracle.unit(X) @ dense(centres, rows).T
+        won = labels >= 0
+        np.testing.assert_allclose(similarities[won], cosines[won, labels[won]], atol=1e-6)
+        assert (similarities[~won] == 0).all()
+        # Each centre has scored its top rows, so the best row of every centre went to somebody at least as good.
+        if last is None:
+            best = cosines.argmax(axis=0)
+            assert (similarities[best] >= cosines.max(axis=0) - 1e-6).all()
+        if top == 10_000 and thresholds == "cold":
+            np.testing.assert_allclose(similarities, np.maximum(cosines.max(axis=1), 0), atol=1e-6)
+        last = improve(rows, weights, labels, similarities, 10, 20, last, None)
+        centres = last.centres
+
+
+def test_rows_nobody_retrieved_are_outliers_with_their_nearest_centre():
+    X, _ = topics(5, n=3000)
+    model = SphericalKMeans(8, algorithm="wand", top=1, features_kept=5, random_state=1).fit(X)
+    assert 0 < model.outliers_.sum() < 3000
+    nearest, _, gap = oracle.nearest(X, model.cluster_centers_)
+    lost = model.outliers_ & (gap > 1e-6)
+    assert (model.labels_ >= 0).all()
+    assert (model.labels_ == nearest)[lost].mean() > 0.6  # those that thinned centres reach keep the thinned answer
+
+
+def test_an_index_serves_several_fits():
+    X, _ = topics(6)
+    index = InvertedIndex(X)
+    for k in (3, 7):
+        from_index = SphericalKMeans(k, algorithm="wand", features_kept=20, random_state=0).fit(index)
+        from_rows = SphericalKMeans(k, algorithm="wand", features_kept=20, random_state=0).fit(X)
+        np.testing.assert_array_equal(from_index.labels_, from_rows.labels_)
+        np.testing.assert_array_equal(from_index.predict(X), from_rows.predict(X))
+
+
+@pytest.mark.parametrize("algorithm", ["sparse", "wand"])
+def test_threads_change_nothing(algorithm):
+    X, _ = topics(7, n=5000)
+    fits = [
+        SphericalKMeans(9, algorithm=algorithm, features_kept=12, random_state=2, n_threads=n).fit(X) for n in (1, 3)
+    ]
+    np.testing.assert_array_equal(fits[0].labels_, fits[1].labels_)
+    np.testing.assert_array_equal(fits[0].similarities_, fits[1].similarities_)
+
+
+def test_the_full_cost_is_checked_every_50_steps(monkeypatch):
+    from shoal.kmeans import wand
+
+    monkeypatch.setattr(wand, "STEPS_BETWEEN_FULL_COSTS", 2)
+    X, _ = topics(8)
+    rows = unit_rows(X)
+    assigner = WandAssigner(rows, postings_of(rows), top=1, features_kept=None, thresholds="safe")
+    centres = centres_from_rows(rows, np.arange(5))
+    assert [assigner.settled(centres) for _ in range(4)] == [False, False, False, True]
+    assert assigner.full_cost == pytest.approx(oracle.nearest(X, X[:5].toarray())[1].mean(), abs=1e-6)
+
+
+# --- auto -------------------------------------------------------------------------------------------------------------
+
+
+def test_auto_takes_exact_when_that_is_quick():
+    X, _ = topics()
+    model = SphericalKMeans(8, random_state=0).fit(X)
+    assert model.algorithm_ == "exact"
+    assert model.features_kept_ is None
+    np.testing.assert_array_equal(model.labels_, SphericalKMeans(8, algorithm="exact", random_state=0).fit(X).labels_)
+
+
+def test_auto_thins_when_exact_is_slow_and_says_so(monkeypatch):
+    from shoal import progress
+    from shoal.kmeans import choosing
+
+    said = []
+    monkeypatch.setattr(choosing, "say", said.append)
+    monkeypatch.setattr(choosing, "QUICK_STEP_SECONDS", 0.0)
+    monkeypatch.setattr(choosing, "CANDIDATES", (1, 150))
+    monkeypatch.setattr(choosing.time, "perf_counter", iter(np.array([0, 1, 0, 0.1, 0, 0.1])).__next__)
+    X, _ = topics()
+    rows = unit_rows(X)
+    choice = choose(rows, centres_from_rows(rows, np.arange(8)), "auto")
+    assert choice.algorithm == "sparse"
+    assert choice.features_kept == 150  # 1 feature loses too much
+    assert choice.exact_seconds == pytest.approx(1.0)
+    assert "sparse with 150 features" in said[0]
+    assert progress.as_note({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"features_kept": 0}, "features_kept is 0"),
+        ({"algorithm": "exact", "features_kept": 5}, "not exact"),
+        ({"algorithm": "wand", "top": 0}, "top is 0"),
+        ({"algorithm": "wand", "thresholds": "hot"}, "thresholds is 'hot'; choose one of safe, carried, cold"),
+        ({"algorithm": "wand", "bisecting": True}, "bisecting=True"),
+        ({"init": np.ones((8, 3)), "bisecting": True}, "init is a matrix"),
+    ],
+)
+def test_wrong_options_are_named(options, said):
+    with pytest.raises(BadInput, match=said):
+        SphericalKMeans(**options).fit(np.eye(3))
