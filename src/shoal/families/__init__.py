@@ -1,0 +1,1 @@
+"""Mixtures of exponential families with thousands of components: documents, sets, counts, measurements."""

@@ -1,0 +1,178 @@
+"""A Markov chain over the labels of sparse rows: the state every sampler of counts shares."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+
+from shoal.families.counts_kernels import (
+    Clusters,
+    Items,
+    Postings,
+    count_postings,
+    fill_postings,
+    group_rows,
+    rebuild_empty,
+    rebuild_tables,
+)
+from shoal.families.indexed_kernels import N_TALLIES, Workspace, place_rows
+from shoal.families.random_kernels import new_state
+from shoal.families.scores_kernels import BERNOULLI, Prior, fill_base, log_marginals, refresh_clusters
+
+
+class SweepFacts(NamedTuple):
+    """What one sweep did."""
+
+    moved: int
+    proposed: int
+    scored: int
+    listed: int
+    skipped: int
+
+
+class CountChain:
+    """Labels, statistics and random state of a mixture of counts. Subclasses say how a sweep is done."""
+
+    def __init__(
+        self, items: Items, indexed: np.ndarray, prior: Prior, n_clusters: int, *, seed: int, n_candidates: int = 8
+    ) -> None:
+        n, k, d = len(items.length), n_clusters, len(prior.shape)
+        self.items, self.prior, self.n_clusters = items, prior, k
+        self.random = new_state(seed)
+        self.tally = np.zeros(N_TALLIES, np.int64)
+        self.n_sweeps = 0
+        self.slots = np.zeros((64 * k + 4096, 2), np.int32)
+        self.entries = np.zeros(4096, np.int32)
+        self.first, self.order = np.zeros(k + 1, np.int64), np.zeros(n, np.int64)
+        self.scratch, self.seen = np.zeros(d, np.int64), np.zeros(d, np.int64)
+        longs = [np.zeros(k, np.int64) for _ in range(6)]
+        self.clusters = Clusters(
+            np.full(n, -1, np.int32), longs[0], longs[1], self.slots, longs[2], longs[3], longs[4],
+            np.zeros(1, np.int64), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k + 1, np.int64), longs[5],
+        )  # fmt: skip
+        offsets = [np.zeros(d, np.int64) for _ in range(3)]
+        self.postings = Postings(indexed, *offsets, self.entries, np.zeros(1, np.int64))
+        self.work = make_workspace(k, d, n_candidates)
+        fill_base(items, prior)
+        self.rebuild()
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.clusters.labels
+
+    def set_labels(self, labels: np.ndarray) -> None:
+        self.clusters.labels[:] = labels
+        self.rebuild()
+
+    def set_prior(self, prior: Prior) -> None:
+        """Go on under another prior."""
+        self.prior = prior
+        fill_base(self.items, prior)
+        refresh_clusters(prior, self.clusters, self.work.marked)
+
+    def rebuild(self, *, list_empty: bool = True) -> None:
+        """Lay the statistics out afresh from the labels, in one fixed order.
+
+        The arenas' sizes depend on the labels alone, so a chain that was stored and taken up again behaves, to the
+        last bit, like one that never stopped."""
+        group_rows(self.clusters.labels, self.n_clusters, self.first, self.order)
+        need = rebuild_tables(self.items, self.clusters, self.first, self.order, self.scratch, self.seen)
+        if need > len(self.clusters.slots):
+            self.clusters = self.clusters._replace(slots=np.zeros((need, 2), np.int32))
+            rebuild_tables(self.items, self.clusters, self.first, self.order, self.scratch, self.seen)
+        room = 2 * need + 64 * self.n_clusters + 4096
+        if room > len(self.slots):
+            self.slots = np.zeros((room + room // 4, 2), np.int32)
+        if len(self.clusters.slots) != room or self.clusters.slots.base is not self.slots:
+            self.slots[:need] = self.clusters.slots[:need]
+            self.clusters = self.clusters._replace(slots=self.slots[:room])
+        self._rebuild_postings()
+        if list_empty:
+            rebuild_empty(self.clusters)
+        refresh_clusters(self.prior, self.clusters, self.work.marked)
+
+    def _rebuild_postings(self) -> None:
+        need = count_postings(self.clusters, self.postings)
+        room = 2 * need + 4096
+        if room > len(self.entries):
+            self.entries = np.zeros(room + room // 4, np.int32)
+        if len(self.postings.entries) != room:
+            self.postings = self.postings._replace(entries=self.entries[:room])
+        fill_postings(self.clusters, self.postings)
+
+    def start_one_pass(self, order: np.ndarray, *, greedy: bool = True) -> None:
+        """Place all rows in this order, each to its best cluster so far or a new one."""
+        self.set_labels(np.full(len(self.labels), -1, np.int32))
+        at, n = 0, len(order)
+        while at < n:
+            at = place_rows(
+                self.items, self.prior, self.clusters, self.postings, order, at, n, greedy, self.random, self.work
+            )
+            self.rebuild()
+
+    def sweep(self) -> SweepFacts:
+        """Visit every row once."""
+        self.rebuild()
+        self.tally[:] = 0
+        at, n = 0, len(self.labels)
+        while at < n:
+            at = self.visit(at, n)
+            if at < n:
+                self.rebuild(list_empty=False)
+        self.n_sweeps += 1
+        proposed, moved, listed, scored, skipped = (int(value) for value in self.tally)
+        return SweepFacts(moved, proposed, scored, listed, skipped)
+
+    def visit(self, first: int, last: int) -> int:
+        """Visit rows first .. last - 1; the row to go on with after a rebuild."""
+        raise NotImplementedError
+
+    def log_marginals(self) -> np.ndarray:
+        """For each cluster, the log probability of its rows, constants of the data left out."""
+        out = np.zeros(self.n_clusters)
+        falling = falling_table(self.prior) if self.prior.kind == BERNOULLI else np.zeros(1)
+        log_marginals(self.prior, self.clusters, falling, out)
+        return out
+
+    def log_joint(self) -> float:
+        """log p(rows, labels | prior), the weights and parameters integrated out."""
+        return float(self.log_marginals().sum()) + log_labels(self.clusters.size, self.prior)
+
+    def sums(self) -> sp.csr_matrix:
+        """(n_clusters, n_features): the clusters' counts."""
+        starts, lengths = self.clusters.start, 1 << self.clusters.bits
+        used = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, lengths, strict=True)])
+        owner = np.repeat(np.arange(self.n_clusters), lengths)
+        features, counts = self.clusters.slots[used, 0], self.clusters.slots[used, 1]
+        kept = (features >= 0) & (counts > 0)
+        shape = (self.n_clusters, len(self.prior.shape))
+        entries = (counts[kept] * self.prior.unit, (owner[kept], features[kept]))
+        return sp.csr_matrix(entries, shape=shape)
+
+
+def make_workspace(n_clusters: int, n_features: int, n_candidates: int) -> Workspace:
+    return Workspace(
+        np.zeros(n_clusters), np.zeros(n_clusters, np.int64), np.zeros(n_features, np.bool_),
+        np.zeros(n_candidates + 2, np.int64), np.zeros(n_candidates + 2), np.zeros(n_candidates + 2), np.zeros(32),
+    )  # fmt: skip
+
+
+def falling_table(prior: Prior) -> np.ndarray:
+    """Bernoulli: sum over all features of lnB(a, t - a + m) - lnB(a, t - a), for m = 0, 1, ... rows without any."""
+    return np.concatenate([[0.0], np.cumsum(prior.absent)])
+
+
+def log_labels(size: np.ndarray, prior: Prior) -> float:
+    """log p(labels), the weights integrated out: symmetric Dirichlet, or the limit of a Dirichlet process."""
+    n, k, live = size.sum(), len(size), size[size > 0]
+    if prior.newborn > 0:
+        # Exchangeable labels of the partition: the k! / (k - K)! ways to number K groups are equally likely.
+        a = prior.newborn
+        partition = len(live) * np.log(a) + gammaln(live).sum() + gammaln(a) - gammaln(a + n)
+        return float(partition + gammaln(k - len(live) + 1) - gammaln(k + 1))
+    alpha = prior.alpha
+    total = gammaln(k * alpha) - gammaln(k * alpha + n)
+    return float(total + (gammaln(alpha + live) - gammaln(alpha)).sum())

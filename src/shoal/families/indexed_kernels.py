@@ -1,0 +1,336 @@
+"""Sampling with candidates from an inverted index: a row is scored only against clusters that share its rare features.
+
+The candidates make a proposal; Metropolis-Hastings with the exact collapsed conditional makes the chain right.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.families.counts_kernels import (
+    DEAD,
+    add_row,
+    count_of,
+    has_room,
+    level_of,
+    no_longer_empty,
+    now_empty,
+    remove_row,
+)
+from shoal.families.random_kernels import below, uniform
+from shoal.families.scores_kernels import (
+    BERNOULLI,
+    NOTHING,
+    absent_without,
+    rank_terms,
+    refresh_cluster,
+    score_empty,
+    score_row,
+)
+from shoal.jit import kernel
+
+# Columns of the sweep's tally
+PROPOSED, ACCEPTED, LISTED, SCORED, SKIPPED, N_TALLIES = 0, 1, 2, 3, 4, 5
+
+
+class Lists(NamedTuple):
+    """Candidates kept from sweep to sweep, and how long a row has stayed where it is."""
+
+    candidates: np.ndarray  # (n, n_candidates) int32, -1 after the last
+    stable: np.ndarray  # (n,) int32 sweeps since the row last moved
+    no_birth: np.ndarray  # (n,) bool: an empty cluster was hopeless when the list was made
+
+
+class Tuning(NamedTuple):
+    """How proposals are made."""
+
+    refresh: int  # a stable row's candidates are listed afresh every so many sweeps
+    settle: int  # a row counts as stable after so many sweeps in one place
+    share_uniform: float  # share of proposals drawn evenly from all clusters
+    keep: float  # candidates further than this below the best are not kept in the list
+
+
+class Workspace(NamedTuple):
+    """Memory a thread needs."""
+
+    gain: np.ndarray  # (k,) zeros between uses
+    touched: np.ndarray  # (k,) int64
+    marked: np.ndarray  # (d,) bool, False between uses
+    chosen: np.ndarray  # (m + 2,) int64
+    ranks: np.ndarray  # (m + 2,) float
+    scores: np.ndarray  # (m + 2,) float
+    by_level: np.ndarray  # (32,) float
+
+
+@kernel
+def list_candidates(items, prior, clusters, postings, row, own, work):
+    """The best-ranked clusters by the row's rare features, the row itself left out of its cluster `own` (-1: none).
+    Returns how many; ties go to the smaller cluster, so that the order of postings does not matter."""
+    first = items.ptr[row]
+    n_touched, tokens = 0, 0
+    for at in range(first, first + items.scan[row]):
+        feature, count = items.features[at], items.counts[at]
+        tokens += count
+        start = postings.start[feature]
+        work.by_level[:] = 0.0
+        for place in range(start, start + postings.length[feature]):
+            entry = postings.entries[place]
+            cluster, level = entry >> 5, entry & 31
+            if level == DEAD:
+                continue
+            if cluster == own:
+                others = count_of(clusters, own, feature) - count
+                if others <= 0:
+                    continue
+                level = level_of(others)
+            gain = work.by_level[level]
+            if gain == 0.0:
+                typical = (1.0 if level == 0 else 1.4 * (1 << level)) * prior.unit
+                gain = math.log1p(typical / prior.shape[feature]) * count * prior.unit
+                work.by_level[level] = gain
+            if work.gain[cluster] == 0.0:
+                work.touched[n_touched] = cluster
+                n_touched += 1
+            work.gain[cluster] += gain
+    own_weight, own_slope = 0.0, 0.0
+    if own >= 0:
+        n, total = clusters.size[own] - 1, clusters.total[own] - items.length[row]
+        absent = absent_without(items, prior, clusters, row, own, n, work.marked) if prior.kind == BERNOULLI else 0.0
+        own_weight, own_slope = rank_terms(prior, n, total, absent)
+    n_chosen, most = 0, len(work.chosen) - 2
+    for place in range(n_touched):
+        cluster = work.touched[place]
+        rank = work.gain[cluster]
+        work.gain[cluster] = 0.0
+        if cluster == own:
+            rank += own_weight - tokens * prior.unit * own_slope
+        else:
+            rank += clusters.weight[cluster] - tokens * prior.unit * clusters.slope[cluster]
+        n_chosen = offer(work, n_chosen, most, cluster, rank)
+    return n_chosen
+
+
+@kernel
+def offer(work, n_chosen, most, cluster, rank):
+    """Keep the `most` best, sorted."""
+    at = n_chosen
+    if n_chosen == most:
+        at = most - 1
+        if rank < work.ranks[at] or (rank == work.ranks[at] and cluster > work.chosen[at]):
+            return n_chosen
+    else:
+        n_chosen += 1
+    while at > 0 and (rank > work.ranks[at - 1] or (rank == work.ranks[at - 1] and cluster < work.chosen[at - 1])):
+        work.ranks[at] = work.ranks[at - 1]
+        work.chosen[at] = work.chosen[at - 1]
+        at -= 1
+    work.ranks[at] = rank
+    work.chosen[at] = cluster
+    return n_chosen
+
+
+@kernel
+def recall_candidates(clusters, lists, row, own, work):
+    """The list made in an earlier sweep, without clusters that have emptied since."""
+    n_chosen = 0
+    for at in range(lists.candidates.shape[1]):
+        cluster = lists.candidates[row, at]
+        if cluster < 0:
+            break
+        if clusters.size[cluster] - (1 if cluster == own else 0) > 0:
+            work.chosen[n_chosen] = cluster
+            n_chosen += 1
+    return n_chosen
+
+
+@kernel
+def remember_candidates(lists, row, n_chosen, best, score_of_empty, keep, work):
+    """Store the candidates that have any hope; returns how many they are (they are also kept first in `work`)."""
+    n_kept = 0
+    for at in range(n_chosen):
+        if work.scores[at] > best - keep:
+            work.chosen[n_kept] = work.chosen[at]
+            work.scores[n_kept] = work.scores[at]
+            n_kept += 1
+    for at in range(lists.candidates.shape[1]):
+        lists.candidates[row, at] = work.chosen[at] if at < n_kept else -1
+    lists.no_birth[row] = score_of_empty < best - keep
+    return n_kept
+
+
+@kernel
+def move_row(items, prior, clusters, postings, row, source, target, marked):
+    """Carry out an accepted move."""
+    if clusters.size[target] == 0:
+        no_longer_empty(clusters, target)
+    remove_row(items, clusters, postings, row, source)
+    if clusters.size[source] == 0:
+        now_empty(clusters, source)
+    add_row(items, clusters, postings, row, target)
+    clusters.labels[row] = target
+    refresh_cluster(prior, clusters, source, marked)
+    refresh_cluster(prior, clusters, target, marked)
+
+
+@kernel
+def find_score(work, n_chosen, cluster):
+    """A candidate's exact score, or NOTHING if it is none."""
+    for at in range(n_chosen):
+        if work.chosen[at] == cluster:
+            return work.scores[at]
+    return NOTHING
+
+
+@kernel
+def propose(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work):
+    """Draw a target and the log of the Metropolis-Hastings ratio.
+
+    q(c) = (1 - e) * exact conditional restricted to the candidates and the empty clusters + e / k. It depends on the
+    other rows only, so q of both ends is computed with the same numbers."""
+    n_clusters = len(clusters.size)
+    single = clusters.size[own] == 1
+    n_empty = clusters.empty[n_clusters] + (1 if single else 0)
+    empty_score = score_empty(items, prior, clusters, row, n_empty) if n_empty > 0 else NOTHING
+    best = empty_score
+    for at in range(n_chosen):
+        best = max(best, work.scores[at])
+    mass_empty = math.exp(empty_score - best) if n_empty > 0 else 0.0
+    mass = mass_empty
+    for at in range(n_chosen):
+        mass += math.exp(work.scores[at] - best)
+    share = tuning.share_uniform if mass > 0 else 1.0
+    if uniform(state) < share:
+        target = below(state, n_clusters)
+        if target == own:
+            return own, 0.0
+        if clusters.size[target] == 0:
+            target_score, listed = empty_score - math.log(n_empty), True
+        else:
+            target_score = find_score(work, n_chosen, target)
+            listed = target_score > NOTHING
+            if not listed:
+                target_score = score_row(items, prior, clusters, row, target, False, work.marked)
+    else:
+        listed = True
+        draw = uniform(state) * mass - mass_empty
+        if n_chosen == 0 or (draw <= 0 and n_empty > 0):
+            place = below(state, n_empty)
+            target = own if place == clusters.empty[n_clusters] else clusters.empty[place]
+            target_score = empty_score - math.log(n_empty)
+        else:
+            at = 0
+            draw -= math.exp(work.scores[0] - best)
+            while draw > 0 and at < n_chosen - 1:
+                at += 1
+                draw -= math.exp(work.scores[at] - best)
+            target, target_score = work.chosen[at], work.scores[at]
+    if target == own:
+        return own, 0.0
+    own_listed = single or find_score(work, n_chosen, own) > NOTHING
+    even = share / n_clusters
+    back = even + ((1 - share) * math.exp(own_score - best) / mass if own_listed else 0.0)
+    forth = even + ((1 - share) * math.exp(target_score - best) / mass if listed else 0.0)
+    if back <= 0.0:
+        return target, NOTHING
+    return target, target_score - own_score + math.log(back) - math.log(forth)
+
+
+@kernel
+def score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work):
+    """Exact scores of the candidates; returns the best."""
+    best = NOTHING
+    for at in range(n_chosen):
+        cluster = work.chosen[at]
+        if cluster == own:
+            work.scores[at] = own_score
+        else:
+            work.scores[at] = score_row(items, prior, clusters, row, cluster, False, work.marked)
+            tally[SCORED] += 1
+        best = max(best, work.scores[at])
+    return best
+
+
+@kernel
+def score_own(items, prior, clusters, row, own, work):
+    """The row's score where it is, itself left out; alone in its cluster, it is in one of the empty ones."""
+    if clusters.size[own] > 1:
+        return score_row(items, prior, clusters, row, own, True, work.marked)
+    n_empty = clusters.empty[len(clusters.size)] + 1
+    return score_empty(items, prior, clusters, row, n_empty) - math.log(n_empty)
+
+
+@kernel
+def sample_rows(items, prior, clusters, postings, lists, tuning, first, last, n_sweep, state, tally, work):
+    """One visit to each of the rows first .. last - 1. Returns the row to go on with: less than `last` if the arena
+    ran out of room and has to be rebuilt first."""
+    for row in range(first, last):
+        own = clusters.labels[row]
+        before = state[0]
+        fresh = lists.stable[row] < tuning.settle or (row + n_sweep) % tuning.refresh == 0
+        if fresh:
+            n_chosen = list_candidates(items, prior, clusters, postings, row, own, work)
+            tally[LISTED] += 1
+        else:
+            n_chosen = recall_candidates(clusters, lists, row, own, work)
+            # Nothing else has any hope until the list is made again.
+            if n_chosen == 1 and work.chosen[0] == own and lists.no_birth[row]:
+                lists.stable[row] += 1
+                tally[SKIPPED] += 1
+                continue
+        own_score = score_own(items, prior, clusters, row, own, work)
+        best = score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
+        if fresh and tuning.keep > 0:
+            n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
+            empty_score = score_empty(items, prior, clusters, row, n_empty)
+            n_chosen = remember_candidates(
+                lists, row, n_chosen, max(best, empty_score), empty_score, tuning.keep, work
+            )
+        target, log_ratio = propose(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
+        tally[PROPOSED] += target != own
+        lists.stable[row] += 1
+        if target != own and (log_ratio >= 0 or uniform(state) < math.exp(log_ratio)):
+            if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
+                state[0] = before  # the visit is repeated, with the same draws, so that it is as if there were room
+                return row
+            move_row(items, prior, clusters, postings, row, own, target, work.marked)
+            lists.stable[row] = 0
+            tally[ACCEPTED] += 1
+    return last
+
+
+@kernel
+def place_rows(items, prior, clusters, postings, order, first, last, greedy, state, work):
+    """One-pass start: rows in `order`, each to the best of its candidates and a new cluster (or drawn by their
+    probabilities). Returns how far it came, as sample_rows does."""
+    n_clusters = len(clusters.size)
+    for at in range(first, last):
+        row = order[at]
+        n_chosen = list_candidates(items, prior, clusters, postings, row, -1, work)
+        n_empty = clusters.empty[n_clusters]
+        target, best = -1, NOTHING
+        if n_empty > 0:
+            target = clusters.empty[n_empty - 1]
+            best = score_empty(items, prior, clusters, row, n_empty)
+            if not greedy:
+                best -= math.log(-math.log(uniform(state) + 1e-300) + 1e-300)
+        for place in range(n_chosen):
+            cluster = work.chosen[place]
+            score = score_row(items, prior, clusters, row, cluster, False, work.marked)
+            if not greedy:
+                # The largest of score + Gumbel noise is a draw from the softmax of the scores.
+                score -= math.log(-math.log(uniform(state) + 1e-300) + 1e-300)
+            if score > best:
+                target, best = cluster, score
+        if target < 0:
+            target = below(state, n_clusters)
+        if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
+            return at
+        if clusters.size[target] == 0:
+            no_longer_empty(clusters, target)
+        add_row(items, clusters, postings, row, target)
+        clusters.labels[row] = target
+        refresh_cluster(prior, clusters, target, work.marked)
+    return last

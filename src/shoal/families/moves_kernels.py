@@ -1,0 +1,156 @@
+"""Moves of whole groups: what merging two clusters gains, and splitting one by a restricted Gibbs run."""
+
+from __future__ import annotations
+
+import math
+
+from shoal.families.counts_kernels import count_of, has_room
+from shoal.families.indexed_kernels import move_row
+from shoal.families.random_kernels import below, uniform
+from shoal.families.scores_kernels import (
+    BERNOULLI,
+    MULTINOMIAL,
+    log_gamma_ratio,
+    log_rising,
+    score_empty,
+    score_row,
+)
+from shoal.jit import kernel
+
+
+@kernel
+def log_prior_pair(prior, a, b):
+    """log p(labels) with clusters of a and b rows as one, minus that with two."""
+    if prior.newborn > 0:
+        return math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) - math.log(prior.newborn)
+    alpha = prior.alpha
+    return math.lgamma(alpha + a + b) + math.lgamma(alpha) - math.lgamma(alpha + a) - math.lgamma(alpha + b)
+
+
+@kernel
+def set_term(prior, feature, n, seen):
+    """Bernoulli: a feature's part of a cluster's log marginal, beyond that of an absent one."""
+    a = prior.shape[feature]
+    return log_rising(a, seen, 1.0) - log_gamma_ratio(prior.rate - a + n - seen, float(seen))
+
+
+@kernel
+def merge_sets(prior, clusters, one, two, falling):
+    """Bernoulli: change of log marginal when two clusters become one."""
+    n_one, n_two = clusters.size[one], clusters.size[two]
+    n = n_one + n_two
+    gain = falling[n] - falling[n_one] - falling[n_two]
+    for side in range(2):
+        this, other = (one, two) if side == 0 else (two, one)
+        start = clusters.start[this]
+        for at in range(start, start + (1 << clusters.bits[this])):
+            feature, seen = clusters.slots[at, 0], clusters.slots[at, 1]
+            if feature >= 0 and seen > 0:
+                there = count_of(clusters, other, feature)
+                gain -= set_term(prior, feature, clusters.size[this], seen)
+                if side == 0 or there == 0:
+                    gain += set_term(prior, feature, n, seen + there)
+    return gain
+
+
+@kernel
+def merge_counts(prior, clusters, one, two):
+    """Multinomial and Poisson: change of log marginal when two clusters become one."""
+    unit, shape_total = prior.unit, prior.shape_total
+    total_one, total_two = clusters.total[one] * unit, clusters.total[two] * unit
+    if prior.kind == MULTINOMIAL:
+        gain = log_gamma_ratio(shape_total, total_two) - log_gamma_ratio(shape_total + total_one, total_two)
+    else:
+        n_one, n_two = clusters.size[one], clusters.size[two]
+        gain = (shape_total + total_one) * math.log(prior.rate + n_one)
+        gain += (shape_total + total_two) * math.log(prior.rate + n_two) - shape_total * math.log(prior.rate)
+        gain -= (shape_total + total_one + total_two) * math.log(prior.rate + n_one + n_two)
+    if clusters.used[one] < clusters.used[two]:
+        one, two = two, one
+    start = clusters.start[two]
+    for at in range(start, start + (1 << clusters.bits[two])):
+        feature, seen = clusters.slots[at, 0], clusters.slots[at, 1]
+        if feature >= 0 and seen > 0:
+            there = count_of(clusters, one, feature)
+            if there > 0:  # features of only one of the two add the same before and after
+                a = prior.shape[feature]
+                gain += log_rising(a + there * unit, seen, unit) - log_rising(a, seen, unit)
+    return gain
+
+
+@kernel
+def merge_gain(prior, clusters, one, two, falling):
+    """Change of the log joint when two live clusters become one."""
+    change = log_prior_pair(prior, clusters.size[one], clusters.size[two])
+    if prior.kind == BERNOULLI:
+        return change + merge_sets(prior, clusters, one, two, falling)
+    return change + merge_counts(prior, clusters, one, two)
+
+
+@kernel
+def merge_gains(prior, clusters, pairs, falling, out):
+    for at in range(len(pairs)):
+        out[at] = merge_gain(prior, clusters, pairs[at, 0], pairs[at, 1], falling)
+
+
+@kernel
+def move_all(items, prior, clusters, postings, rows, target, marked):
+    """Move rows to one cluster; False, with some moved, if the arena has no room (rebuild and call again)."""
+    for at in range(len(rows)):
+        row = rows[at]
+        source = clusters.labels[row]
+        if source != target:
+            if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
+                return False
+            move_row(items, prior, clusters, postings, row, source, target, marked)
+    return True
+
+
+@kernel
+def score_in(items, prior, clusters, row, cluster, marked):
+    """A row's score under a cluster it is not in, empty or not (one empty cluster, not all of them)."""
+    if clusters.size[cluster] == 0:
+        n_empty = clusters.empty[len(clusters.size)]
+        return score_empty(items, prior, clusters, row, n_empty) - math.log(n_empty)
+    return score_row(items, prior, clusters, row, cluster, False, marked)
+
+
+@kernel
+def prefer_right(items, prior, clusters, row, left, right, own, state, marked):
+    """Whether a draw between two clusters, one of which (or neither: own < 0) holds the row, takes the right one."""
+    if own >= 0 and clusters.size[own] == 1:
+        return own == right
+    if own == left:
+        score_left = score_row(items, prior, clusters, row, left, True, marked)
+    else:
+        score_left = score_in(items, prior, clusters, row, left, marked)
+    if own == right:
+        score_right = score_row(items, prior, clusters, row, right, True, marked)
+    else:
+        score_right = score_in(items, prior, clusters, row, right, marked)
+    return uniform(state) * (1 + math.exp(min(score_left - score_right, 700.0))) < 1
+
+
+@kernel
+def split_cluster(items, prior, clusters, postings, rows, left, right, n_passes, state, marked):
+    """Move a cluster's rows into two empty ones: two random rows as seeds, the others one by one to the likelier, then
+    a few passes of Gibbs between the two. False if the arena ran out of room."""
+    n = len(rows)
+    for at in range(n - 1, 0, -1):
+        other = below(state, at + 1)
+        rows[at], rows[other] = rows[other], rows[at]
+    for step in range(n_passes + 1):
+        for at in range(n):
+            row = rows[at]
+            own = clusters.labels[row]
+            if step == 0 and at < 2:
+                target = left if at == 0 else right
+            else:
+                held = own if step > 0 else -1
+                goes_right = prefer_right(items, prior, clusters, row, left, right, held, state, marked)
+                target = right if goes_right else left
+            if target != own:
+                if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
+                    return False
+                move_row(items, prior, clusters, postings, row, own, target, marked)
+    return True
