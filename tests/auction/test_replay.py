@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 from auction.samples import random_log
 from oracles import auction as oracle
 from shoal.auction.model import PageLayout, Policy
-from shoal.auction.replay import Settings, replay, replay_policy, shown_pages
+from shoal.auction.pages import shown_pages
+from shoal.auction.replay import Settings, replay, replay_policy
 from shoal.errors import BadInput
 
 RESERVES = np.array([1.0, 4.0, 20.0, 35.5, 40.0, 60.0, 90.0, 500.0])
@@ -96,7 +97,8 @@ def test_one_policy_and_the_thread_count(monkeypatch):
     log = random_log(1, n_auctions=300)
     policy = Policy.of(5, alpha=0.9, reserve=[1, 30, 40, 50, 300], sidebar_reserve=2)
     wanted = oracle.replay(log, policy)
-    monkeypatch.setattr("shoal.auction.replay.AUCTIONS_PER_BLOCK", 17)
+    for module in ("replay", "pages"):
+        monkeypatch.setattr(f"shoal.auction.{module}.AUCTIONS_PER_BLOCK", 17)
     for threads in ("1", "2"):
         monkeypatch.setenv("SHOAL_NUM_THREADS", threads)
         for part, column in zip(replay_policy(log, policy), wanted.T, strict=True):

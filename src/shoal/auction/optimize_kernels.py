@@ -114,7 +114,7 @@ def collect_moves(value, row0, row1, row2, c0, c1, c2, choice, u0, u1, u2, per_m
 
 @kernel
 def best_pair(classes, gain, moved, slack, feasible, priced_loss, least_gain):
-    """The best move or pair of moves in different classes.
+    """The best move or pair of moves in different classes; moves come by falling gain.
 
     From a feasible choice: the most gain that stays feasible. From an infeasible one: a feasible pair if there is one (the
     one with the most gain), else the least priced loss for each unit of violation removed. Slacks are in units of their
@@ -133,10 +133,12 @@ def best_pair(classes, gain, moved, slack, feasible, priced_loss, least_gain):
     d = -1
     for one in range(n_moves):
         for two in range(one, n_moves):
-            if two > one and classes[two] == classes[one]:
-                continue
             total = gain[one] + (gain[two] if two > one else 0.0)
             if total <= best and (feasible or a >= 0):
+                if two > one:
+                    break  # moves come by falling gain, so no later partner does better
+                continue
+            if two > one and classes[two] == classes[one]:
                 continue
             still = 0.0
             for row in range(n_rows):

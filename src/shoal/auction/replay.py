@@ -7,8 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.auction.calibrate import calibrate
 from shoal.auction.model import AuctionLog, Policy
-from shoal.auction.replay_kernels import show, sweep
+from shoal.auction.replay_kernels import sweep
 from shoal.errors import BadInput
 from shoal.progress import task
 from shoal.threads import ordered_map
@@ -134,6 +135,15 @@ class ReplayTable:
             settings=self.settings,
         )
 
+    def minus(self, other: ReplayTable) -> ReplayTable:
+        """This table without what another (of some of its days) holds."""
+        return ReplayTable(
+            *(part - gone for part, gone in zip(self.totals, other.totals, strict=True)),
+            status_quo=Totals(*(part - gone for part, gone in zip(self.status_quo, other.status_quo, strict=True))),
+            page_views=self.page_views - other.page_views,
+            settings=self.settings,
+        )
+
     def grouped(self, labels: np.ndarray, n_groups: int | None = None) -> ReplayTable:
         """The table of clusters: rows with the same label are added up. No replay is needed."""
         n_groups = int(labels.max()) + 1 if n_groups is None else n_groups
@@ -179,7 +189,9 @@ def replay(
     ----------
     settings : candidates; ``Settings.relative()`` if not given.
     by_day : keep days apart (rows are keyword x day), so that days can be left out later without another replay.
-    clicks_from : "estimated" click rates, or the "true" ones of a simulation; ranking and prices use estimates always.
+    clicks_from : where expected clicks come from. "estimated": the log's click rates. "calibrated": those, corrected by the
+        clicks the log itself counted (see ``calibrate``). "true": the real rates, which only a simulation knows. Ranking
+        and prices use the log's estimates always, as the auction does.
     dtype : float32 halves the memory of large tables.
     """
     settings = settings or Settings.relative()
@@ -210,41 +222,6 @@ def replay_policy(log: AuctionLog, policy: Policy, *, by_day: bool = False, clic
         under, by_day, _click_rates(log, clicks_from), (policy.alpha, policy.reserve), as_given, outputs, "policy"
     )
     return Totals(*(part[:, 0] for part in outputs))
-
-
-class Shown(NamedTuple):
-    """The pages a policy would have shown, bid by bid."""
-
-    section: np.ndarray  # 0 not shown, 1 mainline, 2 sidebar
-    position: np.ndarray  # place in its section from 0, or -1
-    price: np.ndarray  # cents per click, or NaN
-
-
-def shown_pages(log: AuctionLog, policy: Policy | None = None) -> Shown:
-    """Section, place and price of every bid under a policy, or under the logged one."""
-    policy = policy or log.policy
-    shown = Shown(np.empty(log.n_bids, np.int8), np.empty(log.n_bids, np.int32), np.empty(log.n_bids))
-    log_ratio = np.log(log.ctr / log.reference_ctr)
-
-    def one_block(first: int) -> None:
-        show(
-            first,
-            min(first + AUCTIONS_PER_BLOCK, log.n_auctions),
-            log.keyword,
-            log.starts,
-            log.bid,
-            log_ratio,
-            policy.alpha,
-            policy.reserve,
-            policy.sidebar_reserve,
-            log.layout.n_mainline,
-            log.layout.n_sidebar,
-            *shown,
-        )
-
-    for _ in ordered_map(one_block, range(0, log.n_auctions, AUCTIONS_PER_BLOCK)):
-        pass
-    return shown
 
 
 def _sweep_into(
@@ -300,8 +277,10 @@ def _sweep_into(
 def _click_rates(log: AuctionLog, clicks_from: str) -> np.ndarray:
     if clicks_from == "estimated":
         return log.ctr
+    if clicks_from == "calibrated":
+        return calibrate(log).rates(log)
     if clicks_from != "true":
-        raise BadInput(f"clicks_from is {clicks_from!r}; choose 'estimated' or 'true'.")
+        raise BadInput(f"clicks_from is {clicks_from!r}; choose 'estimated', 'calibrated' or 'true'.")
     if log.true_ctr is None:
         raise BadInput("this log has no true click rates (only simulated logs do); use clicks_from='estimated'.")
     return log.true_ctr

@@ -115,6 +115,8 @@ def improve_by_swaps(
             fresh = True
         moves = np.flatnonzero(choice[classes] != items)
         gain, moved = problem.changes(classes[moves], items[moves], choice)
+        order = np.argsort(-gain, kind="stable")
+        moves, gain, moved = moves[order], gain[order], moved[order]
         slack, value = problem.slack(choice), problem.value_of(choice)
         feasible = is_feasible(slack)
         slack = np.where(slack >= -1e-9, np.maximum(slack, 0.0), slack)

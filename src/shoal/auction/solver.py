@@ -39,7 +39,7 @@ class Solution:
 def solve(problem: Problem, *, tol: float = 1e-5, seconds: float = 20.0) -> Solution:
     """Choose one item per class; stop as soon as the certified gap is at most ``tol``, or after about ``seconds``."""
     began = time.monotonic()
-    dual = minimise(problem, tol=min(1e-9, tol * 1e-3))
+    dual = minimise(problem, tol=tol * 1e-3)
     best = Best(problem, dual)
     bound, steps = dual.bound, {"dual": 0.0}
 
@@ -52,11 +52,12 @@ def solve(problem: Problem, *, tol: float = 1e-5, seconds: float = 20.0) -> Solu
 
     if not dual.unbounded and problem.rows:
         round_along_paths(problem, dual, best)
-        if unfinished("paths"):
-            start = best.choice if best.choice is not None else problem.best_items(dual.prices).choice
-            best.offer(improve_by_swaps(problem, dual.prices, start))
+        starts = [best.choice, *(problem.best_items(prices).choice for prices in [dual.prices, *dual.active])]
+        for at, start in enumerate(starts):
+            if unfinished("paths" if at == 0 else f"swaps {at}") and start is not None:
+                best.offer(improve_by_swaps(problem, dual.prices, start))
         for n_moves in CORE_SIZES:
-            if unfinished(f"swaps and core of {n_moves}"):
+            if unfinished(f"before core of {n_moves}"):
                 allowed = min(max(left(), 0.1), 5.0)
                 best.offer(
                     solve_core(problem, dual, n_moves=n_moves, tolerance=0.3 * tol * abs(bound), seconds=allowed)

@@ -1,0 +1,53 @@
+"""Clusters of keywords: by their bid landscapes, and by the baselines they are compared with."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.stats import rankdata
+from sklearn.cluster import KMeans
+
+from shoal.auction.landscape import Landscapes
+from shoal.densities import DensityKMeans
+from shoal.errors import BadInput
+
+METHODS = ("k-GMM", "k-Gauss", "k-means", "k-bins", "random")
+
+
+def density_model(n_clusters: int, *, method: str = "k-GMM", n_init: int = 3, random_state: int = 0) -> DensityKMeans:
+    """The model behind k-GMM and k-Gauss; landscapes are smoothed already."""
+    family = {"k-GMM": "gaussian_mixture", "k-Gauss": "gaussian"}[method]
+    return DensityKMeans(n_clusters, family=family, n_init=n_init, smoothing=0, random_state=random_state)
+
+
+def cluster_keywords(
+    landscapes: Landscapes, n_clusters: int = 64, *, method: str = "k-GMM", random_state: int = 0
+) -> np.ndarray:
+    """A cluster number for each keyword.
+
+    "k-GMM" groups by the labelled mixture of mainline and sidebar bids, "k-Gauss" by one Gaussian of all shown bids, both
+    under the Kullback-Leibler divergence; "k-means" by percentile ranks of five features; "k-bins" cuts the keywords at
+    equal-sized steps of their 95th percentile of the rank score; "random" is the floor for all of them.
+    """
+    n_keywords = landscapes.keywords.size
+    n_clusters = min(n_clusters, n_keywords)
+    if method in ("k-GMM", "k-Gauss"):
+        rows = landscapes.mixtures if method == "k-GMM" else landscapes.gaussians
+        return np.asarray(density_model(n_clusters, method=method, random_state=random_state).fit(rows).labels_)
+    if method == "k-means":
+        model = KMeans(n_clusters, n_init=3, random_state=random_state)
+        return np.asarray(model.fit(landscapes.percentiles()).labels_).astype(np.int64)
+    if method == "k-bins":
+        return bins(landscapes.upper_score, n_clusters)
+    if method == "random":
+        return np.random.default_rng(random_state).integers(0, n_clusters, n_keywords)
+    raise BadInput(f"method is {method!r}; choose one of {', '.join(METHODS)}.")
+
+
+def bins(scores: np.ndarray, n_bins: int) -> np.ndarray:
+    """Equal-sized bins by rank.
+
+    >>> bins(np.array([10.0, 5.0, 7.0, 1.0]), 2)
+    array([1, 0, 1, 0])
+    """
+    rank = rankdata(scores, method="ordinal") - 1
+    return np.minimum((rank * n_bins) // scores.size, n_bins - 1).astype(np.int64)

@@ -1,0 +1,208 @@
+"""Clusters, keywords, or something between: let held-out days decide, and make room for what they miss.
+
+A plan fitted to some days looks better on those days than on others. Leaving out one day at a time, and the later days
+at once, shows by how much; the limits are then moved so that the days left out would have kept them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from shoal.auction.cluster import cluster_keywords
+from shoal.auction.landscape import landscapes
+from shoal.auction.model import AuctionLog
+from shoal.auction.optimize import LIMITS, Infeasible, Plan, lift, optimize
+from shoal.auction.replay import ReplayTable, Settings, Totals, replay
+from shoal.errors import BadInput
+from shoal.progress import say, task
+from shoal.threads import ordered_map
+
+STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0)  # page views of the cluster's average added to each keyword
+QUICK = {"tol": 1e-3, "seconds": 2.0}  # enough to compare levels: differences are larger than that
+
+
+@dataclass(frozen=True)
+class Level:
+    """One way to share settings among keywords."""
+
+    name: str
+    clusters: np.ndarray | None = None
+    shrinkage: float | None = None
+
+    def plan(self, table: ReplayTable, goals: dict[str, Any], **options: Any) -> Plan:
+        return optimize(table, clusters=self.clusters, shrinkage=self.shrinkage, **goals, **options)
+
+
+@dataclass
+class HeldOut:
+    """What a level brings on days it has not seen."""
+
+    level: Level
+    lift: dict[str, float]  # over all left-out days together
+    later: dict[str, float]  # fitted to the first half of the days, tried on the second
+    by_day: list[dict[str, float]]
+
+    def error(self, name: str) -> float:
+        """Standard error of the mean over days."""
+        values = np.array([day[name] for day in self.by_day])
+        return float(values.std(ddof=1) / np.sqrt(values.size)) if values.size > 1 else 0.0
+
+
+def levels_for(clusters: np.ndarray, strengths: Any = STRENGTHS) -> list[Level]:
+    """Per cluster, per keyword, and per keyword drawn towards its cluster by various strengths."""
+    between = [Level(f"keyword, shrunken by {strength:g} page views", clusters, strength) for strength in strengths]
+    return [Level("cluster", clusters), *between, Level("keyword")]
+
+
+def hold_out(table: ReplayTable, level: Level, goals: dict[str, Any]) -> HeldOut:
+    """Leave out every day in turn; then the second half of the days. Days without traffic are skipped."""
+    days = active_days(table)
+    if days.size < 2:
+        raise BadInput(
+            f"choosing a level needs at least 2 days with traffic, the table has {days.size}; use optimize directly."
+        )
+    whole = table.over_days(days)
+    after, before, by_day = np.zeros(4), np.zeros(4), []
+    for day in days:
+        held = table.over_days([day])
+        new, old = _try(whole.minus(held), held, level, goals)
+        after, before = after + new, before + old
+        by_day.append(lift(Totals(*new), Totals(*old)))
+    later = table.over_days(days[(days.size + 1) // 2 :])
+    new, old = _try(whole.minus(later), later, level, goals)
+    return HeldOut(level, lift(Totals(*after), Totals(*before)), lift(Totals(*new), Totals(*old)), by_day)
+
+
+def active_days(table: ReplayTable) -> np.ndarray:
+    """Numbers of the days that have traffic."""
+    return np.flatnonzero(table.page_views.reshape(-1, table.n_days).sum(0) > 0)
+
+
+def _try(fitted: ReplayTable, held: ReplayTable, level: Level, goals: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    plan = level.plan(fitted, goals, **QUICK)
+    return np.array(held.under(plan.choice)), np.array(held.as_it_was())
+
+
+def margins_from(held: HeldOut, limits: dict[str, float], n_errors: float = 1.0) -> dict[str, float]:
+    """By how much to move each limit so that the worse of the two ways of holding out would have kept it.
+
+    A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit may then be
+    loosened. One standard error over days is always kept in reserve.
+    """
+    margins = {}
+    for name, limit in limits.items():
+        at_least = LIMITS[name][1]
+        kept = min if at_least else max
+        reached = 1 + kept(held.lift[name], held.later[name])
+        short = (limit - reached) / limit if at_least else (reached - limit) / limit
+        margins[name] = float(np.clip(short + n_errors * held.error(name), -0.05, 0.2))
+    return margins
+
+
+def worth(held: HeldOut, limits: dict[str, float], prices: dict[str, float], objective: str) -> float:
+    """Held-out gain in the objective, with what was missed or left over of the limits counted at the shadow prices."""
+    gain = held.lift[objective]
+    for name, limit in limits.items():
+        over = 1 + held.lift[name] - limit
+        gain += prices[name] * (over if LIMITS[name][1] else -over)
+    return gain
+
+
+def recommend(
+    log: AuctionLog,
+    *,
+    settings: Settings | None = None,
+    clusters: np.ndarray | None = None,
+    n_clusters: int = 64,
+    level: str = "auto",
+    margins: str | dict[str, float] = "auto",
+    clicks_from: str = "auto",
+    random_state: int = 0,
+    table: ReplayTable | None = None,
+    **goals: Any,
+) -> Plan:
+    """The product's default: landscapes in two coordinates, relative settings, the level chosen on held-out days.
+
+    Parameters
+    ----------
+    clusters, n_clusters : cluster numbers of the keywords, or how many clusters of landscapes to make.
+    level : "auto" lets held-out days choose; "cluster", "keyword" or "shrunken" (its strength is then chosen).
+    margins : "auto" moves the limits by what held-out days missed; ``{}`` keeps them as they are.
+    clicks_from : "auto" calibrates click rates if the log counts clicks, else takes its estimates.
+    table : a replay of this log made with ``by_day=True``, if there is one already.
+    goals : ``maximise``, ``clicks``, ``revenue``, ``mliy``, ``iy``, as in :func:`optimize`.
+    """
+    clicks_from = best_clicks(log) if clicks_from == "auto" else clicks_from
+    if table is None:
+        table = replay(log, settings, by_day=True, clicks_from=clicks_from)
+    if clusters is None:
+        clusters = cluster_keywords(landscapes(log), n_clusters, random_state=random_state)
+    reference = optimize(table.over_days(), **goals, **QUICK)
+    tried = _hold_out_all(table, _wanted(levels_for(clusters), level), goals)
+    limits, prices = reference.constraints, reference.shadow_prices
+    best = max(tried, key=lambda held: worth(held, limits, prices, reference.objective))
+    moved = margins_from(best, limits) if margins == "auto" else dict(margins)  # type: ignore[arg-type]
+    plan = _plan_with_margins(table.over_days(), best.level, goals, moved)
+    plan.facts |= {
+        "level": best.level.name,
+        "held out": {
+            held.level.name: {**held.lift, "worth": worth(held, limits, prices, reference.objective)} for held in tried
+        },
+        "clicks from": clicks_from,
+        "days": [str(log.days[day]) for day in active_days(table)],
+    }
+    say(f"level chosen on held-out days: {best.level.name}; margins {moved}")
+    return plan
+
+
+def best_clicks(log: AuctionLog) -> str:
+    """Calibrated click rates where the log counts clicks."""
+    return "estimated" if log.clicked is None or not log.clicked.any() else "calibrated"
+
+
+def _wanted(levels: list[Level], name: str) -> list[Level]:
+    chosen = {
+        "auto": levels,
+        "cluster": levels[:1],
+        "shrunken": levels[1:-1],
+        "keyword": levels[-1:],
+    }
+    if name not in chosen:
+        raise BadInput(f"level is {name!r}; choose one of {', '.join(chosen)}.")
+    return chosen[name]
+
+
+def _hold_out_all(table: ReplayTable, levels: list[Level], goals: dict[str, Any]) -> list[HeldOut]:
+    def attempt(level: Level) -> HeldOut | Infeasible:
+        try:
+            return hold_out(table, level, goals)
+        except Infeasible as error:  # clusters under absolute settings may have no feasible choice on some days
+            return error
+
+    tried = []
+    with task("levels", total=len(levels)) as bar:
+        for level, result in zip(levels, ordered_map(attempt, levels), strict=True):
+            bar.advance()
+            if isinstance(result, Infeasible):
+                say(f"level {level.name} is left out: {result}")
+            else:
+                tried.append(result)
+    if not tried:
+        raise Infeasible(
+            "no level keeps the constraints on every set of days; loosen one, or use relative settings.", {}
+        )
+    return tried
+
+
+def _plan_with_margins(table: ReplayTable, level: Level, goals: dict[str, Any], margins: dict[str, float]) -> Plan:
+    """Solve with the margins; halve those that ask for too much."""
+    for attempt in range(6):
+        try:
+            plan = level.plan(table, goals, margins=margins)
+            return replace(plan, facts={"margins halved": attempt})
+        except Infeasible:
+            margins = {name: margin / 2 for name, margin in margins.items()}
+    return level.plan(table, goals)

@@ -1,0 +1,201 @@
+"""Reserve prices: one setting for each cluster or keyword, for the most clicks or revenue within given limits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from shoal.auction.model import Policy
+from shoal.auction.problem import Problem, Row
+from shoal.auction.replay import ReplayTable, Settings, Totals
+from shoal.auction.solver import Solution, solve
+from shoal.errors import BadInput
+
+# constraint -> which total it limits, and from which side
+LIMITS = {
+    "clicks": ("clicks", True),
+    "revenue": ("revenue", True),
+    "mliy": ("mainline", False),
+    "iy": ("impressions", False),
+}
+
+
+class Infeasible(BadInput):
+    """No choice of settings keeps all constraints; ``achievable`` holds the best that each alone could reach."""
+
+    def __init__(self, message: str, achievable: dict[str, float]) -> None:
+        super().__init__(message)
+        self.achievable = achievable
+
+
+@dataclass
+class Plan:
+    """The chosen settings and what they promise."""
+
+    choice: np.ndarray  # (n_keywords,) number of the setting
+    clusters: np.ndarray | None  # (n_keywords,) cluster of each keyword, where settings are per cluster
+    settings: Settings
+    level: str  # "cluster", "keyword" or "shrunken"
+    shrinkage: float | None  # page views by which keywords are drawn towards their clusters
+    objective: str
+    constraints: dict[str, float]  # limits relative to the log, as asked for
+    margins: dict[str, float]  # by how much they were tightened
+    predicted: Totals  # in the sample the plan was made on
+    before: Totals  # the logged policy on the same sample
+    shadow_prices: dict[str, float]  # per cent of the objective gained by one per cent more room in a constraint
+    gap: float  # certified: no choice is better by more than this fraction
+    seconds: float
+    facts: dict[str, Any] = field(default_factory=dict)  # what the choice of level saw, calibration and the like
+
+    def policy(self, logged: Policy) -> Policy:
+        """The reserve table as a policy."""
+        return self.settings.policy(logged, self.choice)
+
+    def lift(self) -> dict[str, float]:
+        """Change of each total against the log, as a fraction."""
+        return lift(self.predicted, self.before)
+
+
+def lift(after: Totals, before: Totals) -> dict[str, float]:
+    """Changes as fractions: clicks, revenue, mliy and iy (page views are the same), and cost per click."""
+    changes = {
+        name: float(new / old - 1) if old else 0.0
+        for name, new, old in zip(("clicks", "revenue", "mliy", "iy"), after, before, strict=True)
+    }
+    changes["cpc"] = (1 + changes["revenue"]) / (1 + changes["clicks"]) - 1 if changes["clicks"] > -1 else 0.0
+    return changes
+
+
+def optimize(
+    table: ReplayTable,
+    *,
+    maximise: str = "clicks",
+    clicks: float | None = None,
+    revenue: float | None = 1.0,
+    mliy: float | None = 1.05,
+    iy: float | None = None,
+    clusters: np.ndarray | None = None,
+    shrinkage: float | None = None,
+    margins: dict[str, float] | None = None,
+    tol: float = 1e-5,
+    seconds: float = 20.0,
+) -> Plan:
+    """Choose a setting for every cluster, or for every keyword when no clusters are given.
+
+    Parameters
+    ----------
+    maximise : "clicks" or "revenue".
+    clicks, revenue : at least this multiple of the log's; mliy, iy : at most this multiple of the log's mainline ads
+        (all ads) per page view. None lifts a limit; three at most can be set.
+    clusters : (n_keywords,) cluster numbers. With ``shrinkage`` as well, settings are per keyword, but each keyword's
+        figures are drawn towards its cluster's as if it had so many page views of the cluster's average: a guard against
+        chasing the noise of thin keywords.
+    margins : by what fraction to tighten each limit, for example ``{"revenue": 0.01}``; see ``recommend``.
+    tol, seconds : stop at this certified gap, or after about this long.
+
+    Raises
+    ------
+    Infeasible : naming the limit that cannot be kept, and what can be reached.
+    """
+    limits = {"clicks": clicks, "revenue": revenue, "mliy": mliy, "iy": iy}
+    asked = {name: float(limit) for name, limit in limits.items() if limit is not None and name != maximise}
+    if maximise not in ("clicks", "revenue"):
+        raise BadInput(f"maximise is {maximise!r}; choose 'clicks' or 'revenue'.")
+    if table.n_days:
+        table = table.over_days()
+    level = "keyword" if clusters is None else "cluster" if shrinkage is None else "shrunken"
+    if shrinkage is not None and clusters is None:
+        raise BadInput("shrinkage draws keywords towards their clusters: give clusters= as well.")
+    used = table
+    if clusters is not None:
+        clusters = np.asarray(clusters)
+        used = table.grouped(clusters) if shrinkage is None else shrunken(table, clusters, shrinkage)
+    margins = {name: float((margins or {}).get(name, 0.0)) for name in asked}
+    problem = _problem(used, table.as_it_was(), maximise, asked, margins)
+    solution = solve(problem, tol=tol, seconds=seconds)
+    if solution.choice is None:
+        raise _why_infeasible(problem, asked, margins, solution)
+    choice = solution.choice.astype(np.int64)
+    choice = choice[clusters] if level == "cluster" else choice
+    return Plan(
+        choice=choice,
+        clusters=clusters,
+        settings=table.settings,
+        level=level,
+        shrinkage=shrinkage,
+        objective=maximise,
+        constraints=asked,
+        margins=margins,
+        predicted=table.under(choice),
+        before=table.as_it_was(),
+        shadow_prices=_shadow_prices(problem, solution),
+        gap=solution.gap,
+        seconds=solution.seconds,
+    )
+
+
+def shrunken(table: ReplayTable, clusters: np.ndarray, strength: float) -> ReplayTable:
+    """Keyword figures drawn towards their cluster's average per page view, as if ``strength`` page views were its own."""
+    together = table.grouped(clusters)
+    views = table.page_views[:, None]
+    own = views / (views + strength) if strength > 0 else np.ones_like(views)
+    per_view = 1.0 / np.maximum(together.page_views, 1e-12)[:, None]
+    parts = (
+        own * part + (1 - own) * views * (whole * per_view)[clusters]
+        for part, whole in zip(table.totals, together.totals, strict=True)
+    )
+    return ReplayTable(*parts, status_quo=table.status_quo, page_views=table.page_views, settings=table.settings)
+
+
+def _problem(
+    table: ReplayTable, before: Totals, maximise: str, asked: dict[str, float], margins: dict[str, float]
+) -> Problem:
+    rows = []
+    for name, limit in asked.items():
+        total, at_least = LIMITS[name]
+        tightened = limit * (1 + margins[name]) if at_least else limit * (1 - margins[name])
+        rows.append(Row(name, getattr(table, total), tightened * getattr(before, total), at_least))
+    return Problem(getattr(table, maximise), rows)
+
+
+def _shadow_prices(problem: Problem, solution: Solution) -> dict[str, float]:
+    value = max(abs(solution.value), 1e-300)
+    return {row.name: float(price / value) for row, price in zip(problem.rows, solution.prices, strict=True)}
+
+
+def _why_infeasible(
+    problem: Problem, asked: dict[str, float], margins: dict[str, float], solution: Solution
+) -> Infeasible:
+    """Find the limit that cannot be kept, alone or together with the others."""
+    if not solution.infeasible:
+        return Infeasible(
+            "no choice that keeps all constraints was found in time, though none was ruled out; allow more seconds or "
+            "loosen a constraint a little.",
+            {},
+        )
+    achievable = {}
+    for row in problem.rows:
+        extreme = row.amounts.max(1).sum(dtype=float) if row.at_least else row.amounts.min(1).sum(dtype=float)
+        tightened = asked[row.name] * (1 + margins[row.name] * row.sign)
+        achievable[row.name] = float(extreme / row.bound * tightened)
+        if row.sign * (extreme - row.bound) < 0:
+            side = "at most" if row.at_least else "at least"
+            return Infeasible(
+                f"{row.name} of {tightened:.4g} times the log's cannot be reached: it is {side} "
+                f"{achievable[row.name]:.4g} times whatever the settings. Ask for that or less, or widen the settings.",
+                achievable,
+            )
+    # Each can be kept alone: how far does each get while the others hold?
+    for at, row in enumerate(problem.rows):
+        others = [other for place, other in enumerate(problem.rows) if place != at]
+        alone = solve(Problem(row.sign * row.amounts, others), tol=1e-3, seconds=5)
+        tightened = asked[row.name] * (1 + margins[row.name] * row.sign)
+        achievable[row.name] = float(row.sign * alone.value / row.bound * tightened)
+    words = ", ".join(f"{name} {value:.4g}" for name, value in achievable.items())
+    return Infeasible(
+        f"the constraints {', '.join(achievable)} cannot all be kept together. With the others kept, each reaches: {words} "
+        "times the log's. Loosen one to that, or use relative settings, which always include the logged policy.",
+        achievable,
+    )
