@@ -73,7 +73,9 @@ class Words:
 def folded_letters(lowercase: bool) -> np.ndarray:
     """For every code point, the letter it becomes, -1 where it is no part of a word, -2 for SPECIAL letters."""
     # Surrogates cannot stand in UTF-8; 0x130 would become two letters and shift the rest.
-    letters = np.array([c for c in range(sys.maxunicode + 1) if not 0xD800 <= c < 0xE000 and c != 0x130], np.uint32)
+    letters = np.arange(sys.maxunicode + 1, dtype=np.uint32)
+    letters = letters[(letters < 0xD800) | (letters > 0xDFFF)]
+    letters = letters[letters != 0x130]
     text = letters.tobytes().decode("utf-32-le")
     text = text.lower() if lowercase else text
     lowered = np.frombuffer(text.encode("utf-32-le"), dtype=np.uint32)
