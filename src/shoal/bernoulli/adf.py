@@ -24,7 +24,7 @@ def no_shares(n: int, width: int) -> Shares:
 
 
 def roomier(profiles: Profiles) -> Profiles:
-    return grown(profiles, 2 * profiles.count.size + 1024)
+    return grown(profiles, 2 * profiles.hits.size + 1024)
 
 
 def filtered(

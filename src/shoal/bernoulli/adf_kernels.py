@@ -9,7 +9,7 @@ from shoal.jit import kernel
 GRID = 2.0**24  # counts are multiples of 1 / GRID, so their sums are exact
 # A cluster's cached numbers are recomputed when its mass has grown by this share; between, they are corrected to first
 # order, so the error is of second order in it.
-STALE = 0.02
+STALE = 0.01
 TINY = 1e-12
 
 
@@ -42,7 +42,7 @@ def refresh_base(row, profiles):
 def measure_slot(slot, row, profiles):
     """Recompute an entry's lift; return log(1 - mu) and its derivative by the cluster's mass."""
     b = profiles.background[profiles.feature[slot]]
-    alpha = max(profiles.prior[0] * b + profiles.count[slot], TINY)
+    alpha = max(profiles.prior[0] * b + profiles.hits[slot], TINY)
     n = profiles.prior[0] + profiles.mass[row] - profiles.loss[slot]
     beta = max(n - alpha, 1e-6)
     default = profiles.ratio[row] * b
@@ -123,7 +123,7 @@ def open_slot(row, feature, profiles):
         given = on_grid(max(profiles.held[row], 0.0) * min(b / profiles.spread[row, 0], 1.0))
     profiles.held[row] -= given
     profiles.cluster[slot], profiles.feature[slot] = row, feature
-    profiles.count[slot], profiles.given[slot], profiles.loss[slot] = given, given, 0.0
+    profiles.hits[slot], profiles.given[slot], profiles.loss[slot] = given, given, 0.0
     profiles.absent[slot] = 0.0
     take_from_spread(row, feature, profiles)
     profiles.next_of_feature[slot] = profiles.head[feature]
@@ -188,12 +188,12 @@ def match_moments(alpha, n, share):
 def touch_slot(slot, row, share, weight, mass_before, profiles):
     """One ad with the keyword, ``share`` of it this cluster's: moment matching."""
     if share >= 1.0 - 1e-9:
-        profiles.count[slot] += on_grid(weight * share)
+        profiles.hits[slot] += on_grid(weight * share)
         return
-    alpha = max(profiles.prior[0] * profiles.background[profiles.feature[slot]] + profiles.count[slot], 1e-9)
+    alpha = max(profiles.prior[0] * profiles.background[profiles.feature[slot]] + profiles.hits[slot], 1e-9)
     n = max(profiles.prior[0] + mass_before - profiles.loss[slot], alpha + 1e-6)
     new_alpha, new_n = match_moments(alpha, n, share)
-    profiles.count[slot] += on_grid(weight * (new_alpha - alpha))
+    profiles.hits[slot] += on_grid(weight * (new_alpha - alpha))
     profiles.loss[slot] += on_grid(weight * (share - (new_n - n)))
 
 
@@ -229,7 +229,7 @@ def learn_row(features, weight, n_touched, touched, shares, matching, share_of, 
                 if matching:
                     touch_slot(slot, row, share, weight, profiles.mass[row] - on_grid(weight * share), profiles)
                 else:
-                    profiles.count[slot] += on_grid(weight * share)
+                    profiles.hits[slot] += on_grid(weight * share)
                 recount_slot(slot, row, profiles)
                 stamp[row] = number
             slot = profiles.next_of_feature[slot]
@@ -245,7 +245,7 @@ def learn_row(features, weight, n_touched, touched, shares, matching, share_of, 
                         slot, row, shares[at], weight, profiles.mass[row] - on_grid(weight * shares[at]), profiles
                     )
                 else:
-                    profiles.count[slot] += on_grid(weight * shares[at])
+                    profiles.hits[slot] += on_grid(weight * shares[at])
                 recount_slot(slot, row, profiles)
     for at in range(n_touched):
         row = touched[at]
@@ -272,7 +272,7 @@ def filter_rows(indptr, indices, weights, order, start, negligible, profiles, lo
         features = indices[indptr[ad] : indptr[ad + 1]]
         score_row(features, profiles, scores)
         n, log_norms[place] = responsibilities(scores, negligible, touched, shares)
-        if profiles.used[0] + n * features.size > profiles.count.size:
+        if profiles.used[0] + n * features.size > profiles.hits.size:
             return place
         learn_row(features, weights[ad], n, touched, shares, True, share_of, stamp, profiles)
         if kept_rows.shape[1] > 0:
@@ -310,7 +310,7 @@ def count_rows(indptr, indices, weights, order, start, sign, profiles, kept_rows
         ad = order[place]
         features = indices[indptr[ad] : indptr[ad + 1]]
         n = unpack(kept_rows[place], kept_shares[place], touched, shares)
-        if profiles.used[0] + n * features.size > profiles.count.size:
+        if profiles.used[0] + n * features.size > profiles.hits.size:
             return place
         learn_row(features, sign * weights[ad], n, touched, shares, False, share_of, stamp, profiles)
     return order.size
@@ -335,7 +335,7 @@ def revisit_rows(indptr, indices, weights, order, start, negligible, profiles, l
     for place in range(start, order.size):
         ad = order[place]
         features = indices[indptr[ad] : indptr[ad + 1]]
-        if profiles.used[0] + kept_rows.shape[1] * features.size > profiles.count.size:
+        if profiles.used[0] + kept_rows.shape[1] * features.size > profiles.hits.size:
             return place
         n = unpack(kept_rows[place], kept_shares[place], touched, shares)
         learn_row(features, -weights[ad], n, touched, shares, False, share_of, stamp, profiles)
@@ -396,7 +396,7 @@ def learn_fraction(features, values, weight, negligible, profiles):
             scores[profiles.cluster[slot]] += value * profiles.lift[slot]
             slot = profiles.next_of_feature[slot]
     n, _ = responsibilities(scores, negligible, touched, shares)
-    if profiles.used[0] + n * features.size > profiles.count.size:
+    if profiles.used[0] + n * features.size > profiles.hits.size:
         return False
     for at in range(n):
         row = touched[at]
@@ -412,7 +412,7 @@ def learn_fraction(features, values, weight, negligible, profiles):
             if slot < 0:
                 profiles.held[row] += amount
             else:
-                profiles.count[slot] += amount
+                profiles.hits[slot] += amount
         refresh_cluster(row, profiles)
     return True
 
@@ -433,5 +433,5 @@ def add_to_entries(cluster, feature, count, loss, sign, profiles):
         slot = find_slot(cluster[at], feature[at], profiles)
         if slot < 0:
             slot = open_slot(cluster[at], feature[at], profiles)
-        profiles.count[slot] += sign * count[at]
+        profiles.hits[slot] += sign * count[at]
         profiles.loss[slot] += sign * loss[at]

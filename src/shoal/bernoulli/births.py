@@ -71,7 +71,7 @@ def merge_gain(profiles: Profiles, counts: sp.csr_matrix, a: int, b: int) -> flo
         own = counts[row]
         found = np.searchsorted(both, own.indices)
         of_default[found] = own.data
-        return np.clip(of_default, 0.0, None)
+        return np.asarray(np.clip(of_default, 0.0, None))
 
     def evidence(present: np.ndarray, mass: float) -> float:
         alpha, n = strength * background + present, strength + mass
@@ -96,7 +96,7 @@ def mergers(profiles: Profiles, pinned: np.ndarray, least_cosine: float = 0.5) -
     nearness = sp.triu(sp.coo_matrix(units @ units.T), k=1).tocoo()
     close = np.flatnonzero(nearness.data > least_cosine)
     close = close[np.argsort(-nearness.data[close], kind="stable")][: 4 * profiles.n_rows]
-    counts = counts_by_row(profiles, "count")
+    counts = counts_by_row(profiles, "hits")
     counts.sort_indices()
     taken: set[int] = set()
     pairs = []
@@ -122,13 +122,13 @@ def merged_rows(profiles: Profiles, pairs: list[tuple[int, int]]) -> Profiles:
     shape = (profiles.n_rows, profiles.n_features)
     spot = into[profiles.cluster[:used]], profiles.feature[:used]
 
-    def summed(values: np.ndarray) -> np.ndarray:
+    def summed(values: np.ndarray) -> sp.csr_matrix:
         total = sp.csr_matrix((values, spot), shape=shape)  # duplicates are added up
         total.sort_indices()
         return total
 
     ones = summed(np.ones(used))
-    fields = {name: summed(getattr(profiles, name)[:used]).data for name in ("count", "given", "loss")}
+    fields = {name: summed(getattr(profiles, name)[:used]).data for name in ("hits", "given", "loss")}
     rows = np.repeat(np.arange(profiles.n_rows), np.diff(ones.indptr))
     n = rows.size
     arena = {name: np.zeros_like(getattr(profiles, name), shape=max(n, 1)) for name in (*fields, "cluster", "feature")}

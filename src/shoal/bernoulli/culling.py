@@ -20,7 +20,7 @@ def gains(profiles: Profiles) -> np.ndarray:
     rows, features = profiles.cluster[:used], profiles.feature[:used]
     means = np.clip(profiles.alphas() / profiles.totals(), 1e-12, 1 - 1e-9)
     defaults = np.clip(profiles.ratio[rows] * profiles.background[features], 1e-12, 1 - 1e-9)
-    return profiles.mass[rows] * divergence(means, defaults)
+    return np.asarray(profiles.mass[rows] * divergence(means, defaults))
 
 
 def telling_nothing(profiles: Profiles, least_share: float = 0.9) -> np.ndarray:
@@ -89,5 +89,5 @@ def given_back(profiles: Profiles, gone: np.ndarray, *, negligible: float) -> Pr
         if mass <= 0 or profiles.n_rows == 0:
             continue
         while not learn_fraction(features, values, mass, negligible, profiles):
-            profiles = grown(profiles, 2 * profiles.count.size + profiles.n_rows * features.size)
+            profiles = grown(profiles, 2 * profiles.hits.size + profiles.n_rows * features.size)
     return profiles

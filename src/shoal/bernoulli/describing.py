@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from scipy.stats import beta as beta_distribution
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Roster, TopFeatures
+from shoal.base import Estimator, Roster, TopFeatures
 from shoal.bernoulli.profiles import Profiles
 from shoal.errors import BadInput
 
 
-class Describing:
+class Describing(Estimator):
     """Top features with credible intervals, uncertainty, typical rows, generation."""
 
     profiles_: Profiles

@@ -1,11 +1,12 @@
 """Maximum likelihood for the same mixture by expectation maximisation: the baseline, and a choice for small data.
 
-The parameters are dense here, n_features x n_clusters, which is what makes a pass fast; ``fit`` refuses where that would
-not fit. The likelihood is kept off log(0) by ``strength`` ads of the background in every cluster.
+The parameters are dense here, n_features x n_clusters, which is what makes a pass fast; ``fit`` refuses where that
+would not fit. The likelihood is kept off log(0) by ``strength`` ads of the background in every cluster.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -77,7 +78,7 @@ def fit_em(
     tol: float,
     n_threads: int | None = None,
 ) -> tuple[Profiles, Monitor]:
-    """EM from clusters that each begin with one seed ad, until the log likelihood moves by less than ``tol`` of itself."""
+    """EM from clusters of one seed ad each, until the log likelihood moves by less than ``tol`` of itself."""
     k, clutter, strength = start.n_rows, bool(start.n_clutter), float(start.prior[0])
     if rows.shape[1] * k > MOST_CELLS:
         raise BadInput(
@@ -93,13 +94,17 @@ def fit_em(
     blocks = row_blocks(rows.shape[0], -(-rows.shape[0] // N_BLOCKS))
     with Monitor("EM", max_iter=max_iter, tol=tol) as monitor:
         while monitor.running:
-            parts = ordered_map(lambda block: accumulate(rows, weights, theta, *block), blocks, n_threads)
+            parts = ordered_map(partial(_one_block, rows, weights, theta), blocks, n_threads)
             stats = next(parts)
             for part in parts:
                 stats = merge(stats, part)
             theta = update(stats, start.background, strength=strength, clutter=clutter)
             monitor.report(stats.log_likelihood, log_likelihood=stats.log_likelihood / max(weights.sum(), 1e-300))
     return from_counts(start, stats), monitor
+
+
+def _one_block(rows: sp.csr_matrix, weights: np.ndarray, theta: Theta, block: tuple[int, int]) -> Stats:
+    return accumulate(rows, weights, theta, *block)
 
 
 def from_counts(start: Profiles, stats: Stats) -> Profiles:
@@ -112,7 +117,7 @@ def from_counts(start: Profiles, stats: Stats) -> Profiles:
     feature, cluster = np.nonzero(counts > 1e-6)
     profiles = grown(start, feature.size + 1)
     profiles.feature[: feature.size], profiles.cluster[: feature.size] = feature, cluster
-    profiles.count[: feature.size] = counts[feature, cluster]
+    profiles.hits[: feature.size] = counts[feature, cluster]
     profiles.mass[:] = stats.mass
     profiles.used[0] = feature.size
     link_slots(profiles)

@@ -17,7 +17,7 @@ def appended(profiles: Profiles, other: Profiles) -> Profiles:
     joint = with_rows(profiles, other.n_rows - n_clutter)
     joint = grown(joint, profiles.n_entries + other.n_entries + 1024)
     fresh = slice(profiles.n_entries, profiles.n_entries + other.n_entries)
-    for name in ("feature", "count", "given", "loss"):
+    for name in ("feature", "hits", "given", "loss"):
         getattr(joint, name)[fresh] = getattr(other, name)[: other.n_entries]
     joint.cluster[fresh] = other.cluster[: other.n_entries] + (n_rows - n_clutter)
     joint.used[0] = fresh.stop
@@ -41,14 +41,14 @@ def matches(profiles: Profiles, n_clusters: int) -> list[tuple[int, int]]:
     np.fill_diagonal(nearness, -1.0)
     if profiles.n_clutter:
         nearness[0, :] = nearness[:, 0] = -1.0
-    counts = counts_by_row(profiles, "count")
+    counts = counts_by_row(profiles, "hits")
     counts.sort_indices()
     too_many = profiles.n_rows - profiles.n_clutter - n_clusters
     found = []
     for row in range(profiles.n_clutter, profiles.n_rows):
-        for other in np.argsort(-nearness[row], kind="stable")[:3]:
-            if nearness[row, other] > 0.02 and row < other:
-                found.append((merge_gain(profiles, counts, row, int(other)), row, int(other)))
+        nearest = np.argsort(-nearness[row], kind="stable")[:3]
+        close = [int(other) for other in nearest if nearness[row, other] > 0.02 and row < other]
+        found += [(merge_gain(profiles, counts, row, other), row, other) for other in close]
     found.sort(key=lambda pair: -pair[0])
     pairs: list[tuple[int, int]] = []
     taken: set[int] = set()

@@ -8,23 +8,21 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator, Roster, as_rows, as_weights
+from shoal.base import as_rows, as_weights
 from shoal.bernoulli import parallel
 from shoal.bernoulli.adf import count_shares
 from shoal.bernoulli.births import merged_rows
+from shoal.bernoulli.describing import Describing
 from shoal.bernoulli.joining import appended, matches
 from shoal.bernoulli.parallel import Delta
-from shoal.bernoulli.profiles import Profiles, with_features, with_rows
+from shoal.bernoulli.profiles import with_features, with_rows
 from shoal.bernoulli.scoring import labelled
 from shoal.bernoulli.training import Learner, Rules
 from shoal.errors import BadInput, CannotMerge
 
 
-class Managing(Estimator):
+class Managing(Describing):
     """Changes to a fitted model that a person or a program asks for."""
-
-    profiles_: Profiles
-    roster_: Roster
 
     # --- clusters -------------------------------------------------------------------------------------------------
 
@@ -55,7 +53,8 @@ class Managing(Estimator):
         inside = np.flatnonzero(labelled(self.profiles_, rows).rows == row)
         if inside.size < 2 or cluster == -1:
             raise BadInput(
-                f"cluster {cluster} holds {inside.size} of the rows given; a split needs at least two, and not the clutter."
+                f"cluster {cluster} holds {inside.size} of the rows given. A split needs at least two rows, "
+                "and the clutter cannot be split."
             )
         weights = np.ones(rows.shape[0])
         half, shares = Learner.primed(rows, weights, inside, self.profiles_.seen, self._halving_rules())
@@ -139,6 +138,3 @@ class Managing(Estimator):
         from shoal.bernoulli.mixture import as_presence
 
         return as_presence(as_rows(self, X, fitting=False, nonnegative=True))
-
-    def _row_of(self, cluster: int) -> int:
-        raise NotImplementedError

@@ -6,23 +6,30 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator, Roster, as_rows, as_weights, storable
+from shoal.base import Roster, as_rows, as_weights, storable
+from shoal.bernoulli.adf import Shares
 from shoal.bernoulli.births import far_apart
-from shoal.bernoulli.describing import Describing
 from shoal.bernoulli.em import em_start, fit_em
 from shoal.bernoulli.managing import Managing
 from shoal.bernoulli.profiles import Profiles, with_background, with_features
 from shoal.bernoulli.scoring import labelled, likelihoods, memberships_of
 from shoal.bernoulli.suggesting import Suggesting
-from shoal.bernoulli.training import WIDTH, Learner, Rules, Shares, joined
+from shoal.bernoulli.training import WIDTH, Learner, Rules, joined
 from shoal.errors import BadInput
 from shoal.progress import Monitor
 
 
+def _can_learn_more(model: BernoulliMixture) -> bool:
+    if model.inference == "em":
+        raise AttributeError('inference="em" cannot learn more rows after fit; use inference="adf" for partial_fit.')
+    return True
+
+
 @storable
-class BernoulliMixture(Suggesting, Managing, Describing, Estimator):
+class BernoulliMixture(Suggesting, Managing):
     """Clusters of sets (ads by keywords, baskets, tags), each number with its uncertainty, learned in one pass.
 
     A cluster believes, for every feature, in a Beta distribution of the share of its rows that have it. Values above 0
@@ -34,8 +41,8 @@ class BernoulliMixture(Suggesting, Managing, Describing, Estimator):
     inference : "adf", assumed density filtering, one pass; or "em", maximum likelihood in many passes, the baseline.
     clutter : keep one more cluster with a single parameter for all features, for rows that belong nowhere (label -1).
     n_passes : how often ADF looks at each row. From the second time on, what a row taught is taken back first.
-    strength : how many rows the prior is worth; its mean is each feature's share of all rows. None: 2 for ADF, 0.01 for EM.
-    background : "feature": the prior and the default of a feature follow its share of all rows; "flat": the same for all.
+    strength : how many rows the prior is worth. None: 2 for ADF, 0.01 for EM.
+    background : "feature": the prior's mean is each feature's share of all rows; "flat": the same for all features.
     init : "spread": begin with rows far apart; "random": perturb the prior by a pinch of random rows.
     adapt : merge clusters that are alike and let new ones be born of badly explained rows.
     features_kept : the most features with a belief of their own in one cluster.
@@ -101,7 +108,7 @@ class BernoulliMixture(Suggesting, Managing, Describing, Estimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BernoulliMixture:
         """Learn the clusters of the rows of ``X`` (a matrix or a Dataset), read in random order."""
         rows = as_presence(as_rows(self, X, fitting=True, nonnegative=True))
-        weights = as_weights(sample_weight, rows.shape[0])
+        weights = some_weights(sample_weight, rows.shape[0])
         self._check_options(rows.shape[0])
         rng = np.random.default_rng(self.random_state)
         seen = seen_in(rows, weights)
@@ -174,14 +181,13 @@ class BernoulliMixture(Suggesting, Managing, Describing, Estimator):
             if monitor.interrupted:
                 break
 
+    @available_if(_can_learn_more)
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BernoulliMixture:
         """Learn more rows, in the order given. ``X`` may have features never seen before, as further columns."""
-        if self.inference == "em":
-            raise BadInput('inference="em" cannot learn more rows after fit; use inference="adf" for partial_fit.')
         if not hasattr(self, "profiles_"):
             return self._first_part(X, sample_weight)
         rows = as_presence(self._wider(X))
-        weights = as_weights(sample_weight, rows.shape[0])
+        weights = some_weights(sample_weight, rows.shape[0])
         seen = with_features(self.profiles_, rows.shape[1])
         seen.seen[:] += seen_in(rows, weights)
         learner = Learner(
@@ -189,17 +195,18 @@ class BernoulliMixture(Suggesting, Managing, Describing, Estimator):
             self.roster_,
             self._rules(np.random.default_rng(self.random_state)),
         )
-        order = np.arange(rows.shape[0])
-        for begin, end in zip(np.r_[0, batch_ends(0, rows.shape[0])[:-1]], batch_ends(0, rows.shape[0]), strict=True):
-            shares = learner.read(rows, weights, order[begin:end])
-            learner.tidy(rows, weights, order[begin:end], shares, counted=False)
+        order, done = np.arange(rows.shape[0]), 0
+        for end in batch_ends(0, rows.shape[0]):
+            shares = learner.read(rows, weights, order[done:end])
+            learner.tidy(rows, weights, order[done:end], shares, counted=False)
+            done = end
         self.profiles_, self.roster_ = learner.profiles, learner.roster
         self._look_back(rows)
         return self
 
     def _first_part(self, X: Any, sample_weight: Any) -> BernoulliMixture:
         rows = as_presence(as_rows(self, X, fitting=True, nonnegative=True))
-        weights = as_weights(sample_weight, rows.shape[0])
+        weights = some_weights(sample_weight, rows.shape[0])
         self._check_options(rows.shape[0])
         rng = np.random.default_rng(self.random_state)
         self._fit_adf(rows, weights, seen_in(rows, weights), rng)
@@ -264,6 +271,11 @@ class BernoulliMixture(Suggesting, Managing, Describing, Estimator):
         n = self.roster_.ids.size
         return np.asarray((a[:, :n] * b[:, :n]).sum(axis=1))
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = True
+        return tags
+
     # --- options --------------------------------------------------------------------------------------------------
 
     @property
@@ -305,6 +317,14 @@ def as_presence(rows: sp.csr_matrix) -> sp.csr_matrix:
         rows = rows.copy()
         rows.eliminate_zeros()
     return rows
+
+
+def some_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
+    """Judge weights; all zero would leave nothing to learn."""
+    weights = as_weights(sample_weight, n_rows)
+    if n_rows and not weights.any():
+        raise BadInput("every sample_weight is zero, so there is nothing to learn; give some row a positive weight.")
+    return weights
 
 
 def seen_in(rows: sp.csr_matrix, weights: np.ndarray) -> np.ndarray:

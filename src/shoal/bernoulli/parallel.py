@@ -25,7 +25,7 @@ class Delta(NamedTuple):
 
     cluster: np.ndarray  # (n,) row
     feature: np.ndarray  # (n,) column
-    count: np.ndarray  # (n,) occurrences
+    hits: np.ndarray  # (n,) rows of the cluster that have the keyword
     loss: np.ndarray  # (n,) pseudo-count lost on ambiguous ads
     mass: np.ndarray  # (n_rows,) ads
     held: np.ndarray  # (n_rows,) occurrences that went to the default
@@ -50,8 +50,8 @@ def accumulate(
 def difference(after: Profiles, before: Profiles) -> Delta:
     """``after`` less ``before``; the entries of ``before`` must come first in ``after``."""
     old, used = before.n_entries, after.n_entries
-    count, loss = after.count[:used].copy(), after.loss[:used].copy()
-    count[:old] -= before.count[:old]
+    count, loss = after.hits[:used].copy(), after.loss[:used].copy()
+    count[:old] -= before.hits[:old]
     loss[:old] -= before.loss[:old]
     # What a new entry took out of the default is no news, only a move.
     count[old:] -= after.given[old:used]
@@ -74,7 +74,7 @@ def merge(a: Delta, b: Delta) -> Delta:
     cluster, feature = np.concatenate([a.cluster, b.cluster]), np.concatenate([a.feature, b.feature])
     spots, place = np.unique(np.stack([feature, cluster]), axis=1, return_inverse=True)
     count, loss = np.zeros(spots.shape[1]), np.zeros(spots.shape[1])
-    np.add.at(count, place.ravel(), np.concatenate([a.count, b.count]))
+    np.add.at(count, place.ravel(), np.concatenate([a.hits, b.hits]))
     np.add.at(loss, place.ravel(), np.concatenate([a.loss, b.loss]))
     seen = a.seen + b.seen if a.seen.size == b.seen.size else np.zeros(0)
     return Delta(spots[1], spots[0], count, loss, a.mass + b.mass, a.held + b.held, a.ids, seen)
@@ -91,12 +91,12 @@ def update(profiles: Profiles, delta: Delta, *, sign: float = 1.0) -> Profiles:
             "Clusters were born, merged or removed since; the difference no longer fits."
         )
     profiles = grown(profiles, profiles.n_entries + delta.cluster.size + 1024)
-    add_to_entries(delta.cluster, delta.feature, delta.count, delta.loss, sign, profiles)
+    add_to_entries(delta.cluster, delta.feature, delta.hits, delta.loss, sign, profiles)
     profiles.mass[:] += sign * delta.mass
     profiles.held[:] += sign * delta.held
     if sign < 0:
         used = profiles.n_entries
-        return rebuilt(profiles, (profiles.count[:used] != profiles.given[:used]) | (profiles.loss[:used] != 0))
+        return rebuilt(profiles, (profiles.hits[:used] != profiles.given[:used]) | (profiles.loss[:used] != 0))
     refresh_all(profiles)
     return profiles
 

@@ -2,12 +2,12 @@
 
 For cluster ``l`` and keyword ``d``, with ``b_d`` the share of all ads that have ``d`` (the background)::
 
-    alpha_ld = strength * b_d + count_ld        n_ld = alpha_ld + beta_ld = strength + mass_l - loss_ld
+    alpha_ld = strength * b_d + hits_ld        n_ld = alpha_ld + beta_ld = strength + mass_l - loss_ld
 
 ``mass_l`` is the number of ads the cluster has taken in, so an ad without ``d`` adds to ``beta_ld`` by adding to
-``mass_l``: every zero is applied to every keyword, at no cost. ``loss_ld`` is the pseudo-count that moment matching took
-away on ambiguous ads. A keyword that owns no entry is believed to be ``ratio_l * b_d``, where the ratio comes from the
-cluster's default: ``held_l`` occurrences spread over the keywords without entry.
+``mass_l``: every zero is applied to every keyword, at no cost. ``loss_ld`` is the pseudo-count that moment matching
+took away on ambiguous ads. A keyword that owns no entry is believed to be ``ratio_l * b_d``, where the ratio comes
+from the cluster's default: ``held_l`` occurrences spread over the keywords without entry.
 
 Every count is a multiple of 2^-24, so that adding and subtracting what some ads taught is exact, in any order.
 """
@@ -21,7 +21,7 @@ import numpy as np
 from shoal.base import storable
 from shoal.bernoulli.adf_kernels import link_slots, refresh_all
 
-SLOT_FIELDS = ("cluster", "feature", "count", "given", "loss", "lift", "absent", "next_of_feature", "next_of_cluster")
+SLOT_FIELDS = ("cluster", "feature", "hits", "given", "loss", "lift", "absent", "next_of_feature", "next_of_cluster")
 CLUSTER_FIELDS = (
     "mass",
     "held",
@@ -62,8 +62,8 @@ class Profiles(NamedTuple):
     # --- slots: one entry each
     cluster: np.ndarray
     feature: np.ndarray
-    count: np.ndarray
-    given: np.ndarray  # part of count that came out of `held` when the entry was made
+    hits: np.ndarray  # (n,) rows of the cluster that have the keyword
+    given: np.ndarray  # part of hits that came out of `held` when the entry was made
     loss: np.ndarray
     lift: np.ndarray  # log-odds above the default's log-odds
     absent: np.ndarray  # log(1 - mu), as counted in total
@@ -91,17 +91,17 @@ class Profiles(NamedTuple):
     def alphas(self) -> np.ndarray:
         """alpha of every entry, in slot order."""
         used = self.n_entries
-        return self.prior[0] * self.background[self.feature[:used]] + self.count[:used]
+        return np.asarray(self.prior[0] * self.background[self.feature[:used]] + self.hits[:used])
 
     def totals(self) -> np.ndarray:
         """alpha + beta of every entry, in slot order."""
         used = self.n_entries
-        return self.prior[0] + self.mass[self.cluster[:used]] - self.loss[:used]
+        return np.asarray(self.prior[0] + self.mass[self.cluster[:used]] - self.loss[:used])
 
     def weights(self) -> np.ndarray:
         """Posterior mean of the clusters' weights."""
         weights = self.prior[1] + self.mass
-        return weights / weights.sum()
+        return np.asarray(weights / weights.sum())
 
 
 def empty_profiles(
@@ -201,14 +201,14 @@ def rebuilt(profiles: Profiles, keep: np.ndarray, rows: np.ndarray | None = None
     rows = np.arange(profiles.n_rows) if rows is None else rows
     new_row = np.full(profiles.n_rows, -1, dtype=np.int64)
     new_row[rows] = np.arange(rows.size)
-    cluster, feature, count = profiles.cluster[:used], profiles.feature[:used], profiles.count[:used]
+    cluster, feature, count = profiles.cluster[:used], profiles.feature[:used], profiles.hits[:used]
     held = profiles.held.copy()
     returned = ~keep & ~profiles.shared[feature]
     np.add.at(held, cluster[returned], count[returned])
     staying = np.flatnonzero(keep & (new_row[cluster] >= 0))
     staying = staying[np.lexsort((new_row[cluster[staying]], feature[staying]))]
     slots = _slots(max(1024, int(1.5 * staying.size)))
-    for name in ("feature", "count", "given", "loss"):
+    for name in ("feature", "hits", "given", "loss"):
         slots[name][: staying.size] = getattr(profiles, name)[staying]
     slots["cluster"][: staying.size] = new_row[cluster[staying]]
     by_row = {name: getattr(profiles, name)[rows] for name in CLUSTER_FIELDS} | {"held": held[rows]}

@@ -57,8 +57,10 @@ class Suggesting(Estimator):
         return reasons
 
     def suggest_batch(self, X: Any, rejected: Any = None, n: int = 10) -> tuple[np.ndarray, np.ndarray]:
-        """For every row of ``X``, the ``n`` likeliest features it does not have (-1 where there are fewer), and their
-        probabilities, both (n_rows, n). ``rejected``: a matrix of the same shape, above 0 where a feature is refused."""
+        """For every row of ``X``, the ``n`` likeliest features it does not have, and their probabilities.
+
+        Both are (n_rows, n), padded with feature -1. ``rejected`` is a matrix like ``X``, above 0 where refused.
+        """
         check_is_fitted(self)
         rows = _present(as_rows(self, X, fitting=False, nonnegative=True))
         no = None if rejected is None else _present(as_rows(self, rejected, fitting=False, nonnegative=True))

@@ -33,7 +33,7 @@ class Suggestion:
 
 def slot_means(profiles: Profiles) -> np.ndarray:
     """Means of the entries, in slot order, kept off 0 and 1."""
-    return np.clip(profiles.alphas() / profiles.totals(), 1e-12, 1 - 1e-9)
+    return np.asarray(np.clip(profiles.alphas() / profiles.totals(), 1e-12, 1 - 1e-9))
 
 
 def means_of(profiles: Profiles, features: np.ndarray) -> np.ndarray:
@@ -46,7 +46,7 @@ def means_of(profiles: Profiles, features: np.ndarray) -> np.ndarray:
     place = order[np.minimum(place, features.size - 1)] if features.size else place
     hit = features[place] == profiles.feature[:used] if features.size else np.zeros(used, dtype=bool)
     means[profiles.cluster[:used][hit], place[hit]] = slot_means(profiles)[hit]
-    return np.clip(means, 1e-12, 1 - 1e-9)
+    return np.asarray(np.clip(means, 1e-12, 1 - 1e-9))
 
 
 def memberships(profiles: Profiles, observed: np.ndarray, rejected: np.ndarray) -> np.ndarray:
@@ -67,7 +67,8 @@ def suggest_many(
     probabilities = np.zeros(features.shape)
     suggest_rows(
         observed.indptr, observed.indices, rejected.indptr, rejected.indices, profiles, slot_means(profiles),
-        np.log(profiles.weights()), np.argsort(-profiles.background, kind="stable"), negligible, features, probabilities,
+        np.log(profiles.weights()), np.argsort(-profiles.background, kind="stable"), negligible,
+        features, probabilities,
     )  # fmt: skip
     return features, probabilities
 
@@ -81,14 +82,14 @@ def reasons_for(
     n_clusters: int = 3,
     n_keywords: int = 3,
 ) -> list[tuple[int, float, np.ndarray]]:
-    """Rows behind a suggestion, the part of its probability each gives, and the places in ``observed`` that led there."""
+    """Rows behind a suggestion, their parts of its probability, and the places in ``observed`` that led there."""
     means = means_of(profiles, np.append(observed, feature))
     parts = shares * means[:, -1]
     parts = parts / parts.sum()
     weights = profiles.weights()
     # How much likelier the keyword makes this cluster than it was before any keyword.
     pull = np.log(means[:, :-1]) - np.log(weights @ means[:, :-1])[None, :]
-    reasons = []
+    reasons: list[tuple[int, float, np.ndarray]] = []
     for row in np.argsort(-parts, kind="stable")[:n_clusters]:
         if parts[row] < 0.05 and reasons:
             break
