@@ -15,17 +15,19 @@ _HOMES = {
     "read": "shoal.data",
     "read_batches": "shoal.data",
     "Dataset": "shoal.data",
+    "BernoulliMixture": "shoal.bernoulli",
     "SphericalKMeans": "shoal.kmeans",
     "cluster_cards": "shoal.report",
     "save": "shoal.store",
     "load": "shoal.store",
     "ShoalError": "shoal.errors",
 }
-_ROOMS = ["data", "datasets", "errors", "kmeans", "metrics", "progress", "report", "store"]
+_ROOMS = ["bernoulli", "data", "datasets", "errors", "kmeans", "metrics", "progress", "report", "store"]
 
 __all__ = ["__version__", *_HOMES, *_ROOMS]
 
 if TYPE_CHECKING:
+    from shoal.bernoulli import BernoulliMixture as BernoulliMixture
     from shoal.data import Dataset as Dataset
     from shoal.data import read as read
     from shoal.data import read_batches as read_batches

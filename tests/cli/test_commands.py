@@ -126,6 +126,41 @@ def test_report_of_a_saved_model_is_one_file(folder):
     assert "bikes-" in page
 
 
+@pytest.fixture(scope="module")
+def profiles(folder: Path) -> Path:
+    """A saved model that suggests."""
+    fit = ["fit", folder / "shops.parquet", "--model", "bernoulli", "-k", 2, "--item", "id", "--features", "tags"]
+    done = shoal(*fit, "--out", folder / "profiles.shoal", "--report", folder / "profiles.html")
+    assert done.returncode == 0, done.stderr
+    return folder / "profiles.shoal"
+
+
+def test_suggest_gives_what_goes_together_and_why(profiles):
+    done = shoal("suggest", profiles, "wheel", "chain", "-n", 2, "--json")
+    suggestions = json.loads(done.stdout)
+    assert {suggestion["name"] for suggestion in suggestions} == {"pedal", "helmet"}
+    assert all(0.2 < suggestion["probability"] < 1 for suggestion in suggestions)
+    assert "chain" in suggestions[0]["reasons"][0]["because"]
+    assert "pedal" in shoal("suggest", profiles, "wheel").stdout
+
+
+def test_a_rejected_feature_is_not_suggested_again(profiles):
+    done = shoal("suggest", profiles, "wheel", "--reject", "pedal", "-n", 8, "--json")
+    assert "pedal" not in {suggestion["name"] for suggestion in json.loads(done.stdout)}
+
+
+def test_an_unknown_feature_is_named_beside_near_ones(profiles):
+    done = shoal("suggest", profiles, "wheels")
+    assert done.returncode == 2
+    assert "'wheel'" in done.stderr
+
+
+def test_a_model_that_does_not_suggest_says_which_does(folder):
+    done = shoal("suggest", folder / "shops.shoal", "wheel")
+    assert done.returncode == 2
+    assert "--model bernoulli" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [

@@ -15,6 +15,7 @@ from shoal.cli.evaluate import evaluate
 from shoal.cli.fit import fit
 from shoal.cli.report import report
 from shoal.cli.show import show
+from shoal.cli.suggest import suggest
 from shoal.errors import ShoalError
 
 app = typer.Typer(
@@ -26,7 +27,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, assign, show, evaluate, report):
+for command in (demo, fit, assign, show, suggest, evaluate, report):
     app.command()(command)
 
 

@@ -18,6 +18,7 @@ class Model(StrEnum):
     """Names for ``--model``."""
 
     kmeans = "kmeans"
+    bernoulli = "bernoulli"
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Choice:
 
 CHOICES = {
     Model.kmeans: Choice("shoal.kmeans", "SphericalKMeans", "tfidf"),
+    Model.bernoulli: Choice("shoal.bernoulli", "BernoulliMixture", "binary"),
 }
 
 
