@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import Features, Item, Json, ModelFile, Quiet, Source, Text, Weight, watched
+from shoal.cli.options import Features, Item, Json, ModelFile, Quiet, Source, Text, Weight, given, watched
 
 
 def assign(
@@ -38,8 +38,8 @@ def assign(
 
     with watched(quiet):
         loaded = load(model)
-        columns = {"item": item, "features": features, "text": text, "weight": weight}
-        dataset = read(source, recipe=loaded, **{name: value for name, value in columns.items() if value is not None})
+        columns = given(item=item, features=features, text=text, weight=weight)
+        dataset = read(source, recipe=loaded, **columns)
         unknown = dataset.summary.get("unknown_features", 0)
         if unknown:
             say(f"{unknown:,} features are not in the model's vocabulary and were ignored")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import Features, Item, Json, Label, ModelFile, Owner, Quiet, Source, Text, Weight, watched
+from shoal.cli.options import Features, Item, Json, Label, ModelFile, Owner, Quiet, Source, Text, Weight, given, watched
 
 
 def evaluate(
@@ -36,10 +36,14 @@ def evaluate(
         raise BadInput("nothing to compare with: give --label COLUMN, --owner COLUMN, or both.")
     with watched(quiet):
         loaded = load(model)
-        columns = {"label": label, "owner": owner, "item": item, "features": features, "text": text, "weight": weight}
-        dataset = read(source, recipe=loaded, **{name: value for name, value in columns.items() if value is not None})
+        columns = given(label=label, owner=owner, item=item, features=features, text=text, weight=weight)
+        dataset = read(source, recipe=loaded, **columns)
         labels, scores = loaded.assign(dataset.X)
-    facts = {"items": len(dataset), "clusters": len(np.unique(labels[labels >= 0])), "nowhere": int((labels < 0).sum())}
+    facts: dict[str, float] = {
+        "items": len(dataset),
+        "clusters": len(np.unique(labels[labels >= 0])),
+        "nowhere": int((labels < 0).sum()),
+    }
     if np.isfinite(scores).any():
         facts["mean_score"] = float(np.nanmean(scores))
     if label is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,3 +37,12 @@ def watched(quiet: bool) -> Iterator[None]:
 
     with nullcontext() if quiet else progress.shown():
         yield
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that the user did give.
+
+    >>> given(item="id", text=None)
+    {'item': 'id'}
+    """
+    return {name: value for name, value in options.items() if value is not None}
