@@ -127,7 +127,7 @@ def as_rows(estimator: Estimator, X: Any, *, fitting: bool, nonnegative: bool = 
         raise BadInput(str(error)) from None
     if fitting:
         for name in ("vocabulary_", "item_ids_"):
-            vars(estimator).pop(name, None)
+            estimator.__dict__.pop(name, None)
         if dataset is not None:
             estimator.vocabulary_ = dataset.vocabulary  # type: ignore[attr-defined]
             if dataset.ids is not None:
