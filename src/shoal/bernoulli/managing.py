@@ -16,7 +16,7 @@ from shoal.bernoulli.describing import Describing
 from shoal.bernoulli.joining import appended, matches
 from shoal.bernoulli.parallel import Delta
 from shoal.bernoulli.profiles import with_features, with_rows
-from shoal.bernoulli.scoring import labelled
+from shoal.bernoulli.scoring import as_presence, labelled
 from shoal.bernoulli.training import Learner, Rules
 from shoal.errors import BadInput, CannotMerge
 
@@ -135,6 +135,4 @@ class Managing(Describing):
         self.n_features_in_ = width
 
     def _presence(self, X: Any) -> sp.csr_matrix:
-        from shoal.bernoulli.mixture import as_presence
-
-        return as_presence(as_rows(self, X, fitting=False, nonnegative=True))
+        return as_presence(as_rows(self, X, fitting=False))

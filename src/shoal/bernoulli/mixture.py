@@ -15,7 +15,7 @@ from shoal.bernoulli.births import far_apart
 from shoal.bernoulli.em import em_start, fit_em
 from shoal.bernoulli.managing import Managing
 from shoal.bernoulli.profiles import Profiles, with_background, with_features
-from shoal.bernoulli.scoring import labelled, likelihoods, memberships_of
+from shoal.bernoulli.scoring import as_presence, labelled, likelihoods, memberships_of
 from shoal.bernoulli.suggesting import Suggesting
 from shoal.bernoulli.training import WIDTH, Learner, Rules, joined
 from shoal.errors import BadInput
@@ -107,7 +107,7 @@ class BernoulliMixture(Suggesting, Managing):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BernoulliMixture:
         """Learn the clusters of the rows of ``X`` (a matrix or a Dataset), read in random order."""
-        rows = as_presence(as_rows(self, X, fitting=True, nonnegative=True))
+        rows = as_presence(as_rows(self, X, fitting=True))
         weights = some_weights(sample_weight, rows.shape[0])
         self._check_options(rows.shape[0])
         rng = np.random.default_rng(self.random_state)
@@ -205,7 +205,7 @@ class BernoulliMixture(Suggesting, Managing):
         return self
 
     def _first_part(self, X: Any, sample_weight: Any) -> BernoulliMixture:
-        rows = as_presence(as_rows(self, X, fitting=True, nonnegative=True))
+        rows = as_presence(as_rows(self, X, fitting=True))
         weights = some_weights(sample_weight, rows.shape[0])
         self._check_options(rows.shape[0])
         rng = np.random.default_rng(self.random_state)
@@ -218,11 +218,11 @@ class BernoulliMixture(Suggesting, Managing):
         width = getattr(getattr(X, "X", X), "shape", (0, 0))
         if len(width) == 2 and width[1] > self.n_features_in_:
             vocabulary = getattr(self, "vocabulary_", None)
-            rows = as_rows(self, X, fitting=True, nonnegative=True)
+            rows = as_rows(self, X, fitting=True)
             if vocabulary is not None and not hasattr(self, "vocabulary_"):
                 self.vocabulary_ = vocabulary
             return rows
-        rows = as_rows(self, X, fitting=False, nonnegative=True)
+        rows = as_rows(self, X, fitting=False)
         vocabulary = getattr(X, "vocabulary", None)
         if vocabulary is not None and hasattr(self, "vocabulary_"):
             self.vocabulary_ = vocabulary
@@ -242,20 +242,20 @@ class BernoulliMixture(Suggesting, Managing):
     def predict(self, X: Any) -> np.ndarray:
         """Id of each row's most likely cluster; -1 is the clutter: the row belongs nowhere."""
         check_is_fitted(self)
-        rows = as_presence(as_rows(self, X, fitting=False, nonnegative=True))
+        rows = as_presence(as_rows(self, X, fitting=False))
         return self._ids_of(labelled(self.profiles_, rows).rows)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probability of each cluster, (n_rows, n); columns follow ``roster_.ids``, the clutter's comes last."""
         check_is_fitted(self)
-        rows = as_presence(as_rows(self, X, fitting=False, nonnegative=True))
+        rows = as_presence(as_rows(self, X, fitting=False))
         shares = memberships_of(self.profiles_, rows)
         return np.roll(shares, -self.profiles_.n_clutter, axis=1)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log probability of each row under the model."""
         check_is_fitted(self)
-        return likelihoods(self.profiles_, as_presence(as_rows(self, X, fitting=False, nonnegative=True)))
+        return likelihoods(self.profiles_, as_presence(as_rows(self, X, fitting=False)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log probability of the rows."""
@@ -270,11 +270,6 @@ class BernoulliMixture(Suggesting, Managing):
             )
         n = self.roster_.ids.size
         return np.asarray((a[:, :n] * b[:, :n]).sum(axis=1))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = True
-        return tags
 
     # --- options --------------------------------------------------------------------------------------------------
 
@@ -309,14 +304,6 @@ class BernoulliMixture(Suggesting, Managing):
             )
         if not self._strength > 0:
             raise BadInput(f"strength is {self.strength!r}; the prior must be worth more than 0 rows.")
-
-
-def as_presence(rows: sp.csr_matrix) -> sp.csr_matrix:
-    """Only what is there: entries of value 0 are taken out."""
-    if rows.nnz and rows.data.min() == 0:
-        rows = rows.copy()
-        rows.eliminate_zeros()
-    return rows
 
 
 def some_weights(sample_weight: Any, n_rows: int) -> np.ndarray:

@@ -14,6 +14,15 @@ from shoal.threads import ordered_map, row_blocks
 BLOCK_ROWS = 16384
 
 
+def as_presence(rows: sp.csr_matrix) -> sp.csr_matrix:
+    """Only what is there: values of 0 and below are taken out."""
+    if rows.nnz and rows.data.min() <= 0:
+        rows = rows.copy()
+        rows.data = np.maximum(rows.data, 0)
+        rows.eliminate_zeros()
+    return rows
+
+
 class Labelled(NamedTuple):
     """Rows with their most likely cluster."""
 

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Estimator, Roster, as_rows
 from shoal.bernoulli.profiles import Profiles
+from shoal.bernoulli.scoring import as_presence
 from shoal.bernoulli.suggestion import Reason, Suggestion, memberships, reasons_for, suggest_many
 from shoal.errors import BadInput, UnknownFeature
 from shoal.threads import ordered_map, row_blocks
@@ -62,8 +63,8 @@ class Suggesting(Estimator):
         Both are (n_rows, n), padded with feature -1. ``rejected`` is a matrix like ``X``, above 0 where refused.
         """
         check_is_fitted(self)
-        rows = _present(as_rows(self, X, fitting=False, nonnegative=True))
-        no = None if rejected is None else _present(as_rows(self, rejected, fitting=False, nonnegative=True))
+        rows = as_presence(as_rows(self, X, fitting=False))
+        no = None if rejected is None else as_presence(as_rows(self, rejected, fitting=False))
         if no is not None and no.shape[0] != rows.shape[0]:
             raise BadInput(f"rejected has {no.shape[0]} rows, X has {rows.shape[0]}; give one row for each.")
         blocks = row_blocks(rows.shape[0], BLOCK_ROWS)
@@ -105,12 +106,6 @@ class Suggesting(Estimator):
                 source = "the vocabulary" if vocabulary is not None else "the model, which was fitted without names"
                 raise UnknownFeature(f"{name!r} is not in {source}.{hint}")
         return [int(place) for place in places]
-
-
-def _present(rows: sp.csr_matrix) -> sp.csr_matrix:
-    rows = rows.copy()
-    rows.eliminate_zeros()
-    return rows
 
 
 def _one_row(columns: np.ndarray, width: int) -> sp.csr_matrix:
