@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numba import njit
-from oracles.families import all_labellings, exact_posterior, log_labels, log_marginal
 
+from oracles.families import all_labellings, exact_posterior, log_labels, log_marginal
 from shoal.families.bernoulli import Bernoulli
 from shoal.families.chain import CountChain
 from shoal.families.gibbs import GibbsChain
@@ -48,7 +48,19 @@ def visit_indexed(chain):
 def visit_gibbs(chain):
     items, prior, clusters, postings, dense, log_gamma, per_split, state, tally, work, dense_work = chain
     gibbs_rows(
-        items, prior, clusters, postings, dense, log_gamma, per_split, 0, len(items.length), state, tally, work, dense_work
+        items,
+        prior,
+        clusters,
+        postings,
+        dense,
+        log_gamma,
+        per_split,
+        0,
+        len(items.length),
+        state,
+        tally,
+        work,
+        dense_work,
     )
 
 
@@ -98,9 +110,7 @@ def rows_of(family_name: str) -> np.ndarray:
 @pytest.mark.parametrize("family_name", FAMILIES)
 @pytest.mark.parametrize("sampler", ["gibbs", "indexed"])
 @pytest.mark.parametrize(("alpha", "newborn"), [(0.7, 0.0), (0.0, 0.9)], ids=["dirichlet", "process"])
-def test_time_at_each_labelling_is_its_posterior(
-    sampler: str, family_name: str, alpha: float, newborn: float
-) -> None:
+def test_time_at_each_labelling_is_its_posterior(sampler: str, family_name: str, alpha: float, newborn: float) -> None:
     X, family = rows_of(family_name), FAMILIES[family_name]
     exact = exact_posterior(
         X,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -126,15 +126,26 @@ class CountChain:
         proposed, moved, listed, scored, skipped = (int(value) for value in self.tally)
         return SweepFacts(moved, proposed, scored, listed, skipped)
 
+    def state(self) -> dict[str, Any]:
+        """Everything the chain's future depends on, besides the rows and the prior."""
+        return {"labels": self.labels.copy(), "random": self.random.copy(), "n_sweeps": self.n_sweeps}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Take up a chain where :meth:`state` left it."""
+        self.set_labels(state["labels"])
+        self.random[:] = state["random"]
+        self.n_sweeps = int(state["n_sweeps"])
+
     def visit(self, first: int, last: int) -> int:
         """Visit rows first .. last - 1; the row to go on with after a rebuild."""
         raise NotImplementedError
 
-    def log_marginals(self) -> np.ndarray:
+    def log_marginals(self, prior: Prior | None = None) -> np.ndarray:
         """For each cluster, the log probability of its rows, constants of the data left out."""
+        prior = self.prior if prior is None else prior
         out = np.zeros(self.n_clusters)
-        falling = falling_table(self.prior) if self.prior.kind == BERNOULLI else np.zeros(1)
-        log_marginals(self.prior, self.clusters, falling, out)
+        falling = falling_table(prior) if prior.kind == BERNOULLI else np.zeros(1)
+        log_marginals(prior, self.clusters, falling, out)
         return out
 
     def log_joint(self) -> float:

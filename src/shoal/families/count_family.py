@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.base import storable
-from shoal.families.predict_kernels import absent_sums, marginals, predict_rows
+from shoal.families.predict_kernels import absent_sums, marginals, predict_pairs, predict_rows
 from shoal.families.scores_kernels import BERNOULLI, Prior
 
 
@@ -66,7 +66,9 @@ class CountFamily:
         held = np.flatnonzero(labels >= 0)
         pick = sp.csr_matrix((np.ones(len(held)), (labels[held], held)), shape=(n_clusters, X.shape[0]))
         rows = (X != 0).astype(np.float64) if self.binary else X.astype(np.float64)
-        return CountStats(np.bincount(labels[held], minlength=n_clusters), sp.csr_matrix(pick @ rows))
+        sums = sp.csr_matrix(pick @ rows)
+        sums.sort_indices()
+        return CountStats(np.bincount(labels[held], minlength=n_clusters), sums)
 
     def _ready(self, stats: CountStats) -> tuple[Prior, np.ndarray, np.ndarray]:
         prior = self.prior(n_rows=int(stats.size.max(initial=0)) + 1)
@@ -83,6 +85,18 @@ class CountFamily:
         out = np.zeros((X.shape[0], len(stats.size)))
         predict_rows(
             prior, stats.size, total, absent, columns.indptr, columns.indices, columns.data,
+            X.indptr, X.indices, values, out,
+        )  # fmt: skip
+        return out
+
+    def log_predictive_at(self, stats: CountStats, X: sp.csr_matrix, labels: np.ndarray) -> np.ndarray:
+        """(n,) log p(row | the rows of its cluster ``labels[row]``); a label of -1 means an empty cluster."""
+        prior, total, absent = self._ready(stats)
+        values = np.ones(X.nnz) if self.binary else X.data.astype(np.float64)
+        out = np.zeros(X.shape[0])
+        sums = stats.sums
+        predict_pairs(
+            prior, stats.size, total, absent, sums.indptr, sums.indices, sums.data, labels.astype(np.int64),
             X.indptr, X.indices, values, out,
         )  # fmt: skip
         return out

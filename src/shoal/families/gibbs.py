@@ -49,7 +49,18 @@ class GibbsChain(CountChain):
             self.filled = True
         return int(
             gibbs_rows(
-                self.items, self.prior, self.clusters, self.postings, self.dense, self.log_gamma, self.per_split,
-                first, last, self.random, self.tally, self.work, self.dense_work,
+                self.items,
+                self.prior,
+                self.clusters,
+                self.postings,
+                self.dense,
+                self.log_gamma,
+                self.per_split,
+                first,
+                last,
+                self.random,
+                self.tally,
+                self.work,
+                self.dense_work,
             )  # fmt: skip
         )

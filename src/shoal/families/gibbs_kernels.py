@@ -11,8 +11,8 @@ import math
 
 import numpy as np
 
-from shoal.families.indexed_kernels import move_row, score_own
 from shoal.families.counts_kernels import count_of, has_room
+from shoal.families.indexed_kernels import move_row, score_own
 from shoal.families.random_kernels import below, uniform
 from shoal.families.scores_kernels import BERNOULLI, MULTINOMIAL, NOTHING, log_gamma_ratio, score_empty, score_row
 from shoal.jit import kernel, sum_kernel
@@ -170,9 +170,7 @@ def gibbs_rows(
         own_score = score_own(items, prior, clusters, row, own, work)
         n_empty = clusters.empty[n_clusters] + (1 if clusters.size[own] == 1 else 0)
         empty_score = score_empty(items, prior, clusters, row, n_empty) if n_empty > 0 else NOTHING
-        fractional = multiply_features(
-            items, prior, row, dense, ceiling, per_split, product, bits, exponents, extra
-        )
+        fractional = multiply_features(items, prior, row, dense, ceiling, per_split, product, bits, exponents, extra)
         coarse_scores(items, prior, clusters, row, log_gamma, exponents, extra, fractional, scores)
         target = draw_cluster(
             items, prior, clusters, row, own, own_score, empty_score, n_empty, scores, product, state, work

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from shoal.families.chain import CountChain
@@ -33,12 +35,33 @@ class IndexedChain(CountChain):
         n = len(items.length)
         candidates = np.full((n, n_candidates), -1, np.int32)
         self.lists = Lists(candidates, np.zeros(n, np.int32), np.zeros(n, np.bool_))
-        self.tuning = Tuning(refresh=refresh, settle=1 if refresh > 1 else 1 << 30, share_uniform=share_uniform, keep=40.0)
+        self.tuning = Tuning(
+            refresh=refresh, settle=1 if refresh > 1 else 1 << 30, share_uniform=share_uniform, keep=40.0
+        )
+
+    def state(self) -> dict[str, Any]:
+        return super().state() | {name: part.copy() for name, part in self.lists._asdict().items()}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        super().restore(state)
+        for name, part in self.lists._asdict().items():
+            if name in state:
+                part[:] = state[name]
 
     def visit(self, first: int, last: int) -> int:
         return int(
             sample_rows(
-                self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning,
-                first, last, self.n_sweeps, self.random, self.tally, self.work,
+                self.items,
+                self.prior,
+                self.clusters,
+                self.postings,
+                self.lists,
+                self.tuning,
+                first,
+                last,
+                self.n_sweeps,
+                self.random,
+                self.tally,
+                self.work,
             )  # fmt: skip
         )

@@ -285,9 +285,7 @@ def sample_rows(items, prior, clusters, postings, lists, tuning, first, last, n_
         if fresh and tuning.keep > 0:
             n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
             empty_score = score_empty(items, prior, clusters, row, n_empty)
-            n_chosen = remember_candidates(
-                lists, row, n_chosen, max(best, empty_score), empty_score, tuning.keep, work
-            )
+            n_chosen = remember_candidates(lists, row, n_chosen, max(best, empty_score), empty_score, tuning.keep, work)
         target, log_ratio = propose(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
         tally[PROPOSED] += target != own
         lists.stable[row] += 1

@@ -54,9 +54,7 @@ def likely_pairs(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
 
 def move_rows(chain: CountChain, rows: np.ndarray, target: int) -> None:
     """Move rows to one cluster, with rebuilding as needed."""
-    while not move_all(
-        chain.items, chain.prior, chain.clusters, chain.postings, rows, target, chain.work.marked
-    ):
+    while not move_all(chain.items, chain.prior, chain.clusters, chain.postings, rows, target, chain.work.marked):
         chain.rebuild()
 
 

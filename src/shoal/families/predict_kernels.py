@@ -87,3 +87,39 @@ def marginals(prior, size, total, falling, ptr, features, counts, out):
             if prior.kind == BERNOULLI:
                 value -= rising(prior.rate - a + n - seen, np.float64(seen))
         out[cluster] = value
+
+
+@kernel
+def find_count(ptr, features, counts, cluster, feature):
+    """A cluster's sum of a feature, by bisection of its sorted row."""
+    low, high = ptr[cluster], ptr[cluster + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if features[middle] < feature:
+            low = middle + 1
+        else:
+            high = middle
+    return counts[low] if low < ptr[cluster + 1] and features[low] == feature else 0.0
+
+
+@kernel
+def predict_pairs(prior, size, total, absent, ptr, features, counts, labels, row_ptr, row_features, row_values, out):
+    """out[row] = log p(row | the rows of cluster labels[row]); a label of -1 means an empty cluster."""
+    for row in range(len(row_ptr) - 1):
+        cluster = labels[row]
+        n = size[cluster] if cluster >= 0 else 0
+        score, length = 0.0, 0.0
+        for at in range(row_ptr[row], row_ptr[row + 1]):
+            feature, value = row_features[at], row_values[at]
+            a = prior.shape[feature]
+            seen = find_count(ptr, features, counts, cluster, feature) if cluster >= 0 else 0.0
+            length += value
+            if prior.kind == BERNOULLI:
+                score += math.log((a + seen) / (prior.rate - a + n - seen))
+            else:
+                score += rising(a + seen, value)
+        if prior.kind == BERNOULLI:
+            score += prior.absent[n] + (absent[cluster] if cluster >= 0 else 0.0)
+        else:
+            score += cluster_term(prior, n, total[cluster] if cluster >= 0 else 0.0, length)
+        out[row] = score

@@ -1,0 +1,84 @@
+"""Learning the prior from the clusters: pseudo-counts of words, pseudo-rows, and the weight of empty clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from scipy.special import psi
+
+from shoal.families.chain import CountChain
+from shoal.families.count_family import CountFamily
+from shoal.families.hyper_kernels import shape_gradient
+from shoal.families.scores_kernels import MULTINOMIAL
+
+# The smoothing that makes the data likeliest is too small for text: words come in bursts, and the model takes a burst
+# for a topic of its own. Twice the learned value, up to the 0.1 that is customary for short text, splits less.
+CAUTION = 2.0
+CUSTOMARY_SMOOTHING = 0.1
+LEAST_SMOOTHING, LEAST_STRENGTH = 1e-5, 1e-3
+
+
+def cautious(smoothing: float) -> float:
+    """The smoothing to use where ``smoothing`` was learned."""
+    return min(CAUTION * smoothing, max(smoothing, CUSTOMARY_SMOOTHING))
+
+
+def learn_family(chain: CountChain, family: CountFamily, learned: CountFamily, n_steps: int = 3) -> CountFamily:
+    """A better prior for the chain's clusters; start from what was ``learned`` before."""
+    if family.kind == MULTINOMIAL:
+        return _learn_dirichlet(chain, learned, n_steps)
+    return _learn_strength(chain, learned)
+
+
+def _learn_dirichlet(chain: CountChain, family: CountFamily, n_steps: int) -> CountFamily:
+    """Minka's fixed point for pseudo-counts b + s m_v: each part grows by its share of the expected new words.
+
+    The logarithm of the sum b + s m_v is bounded by Jensen, part by part, so no step can lower the likelihood."""
+    clusters, mean = chain.clusters, family.mean
+    totals = clusters.total[clusters.size > 0] * chain.prior.unit
+    smoothing, strength = family.smoothing, family.strength
+    for _ in range(n_steps):
+        shape = smoothing + strength * mean
+        total = float(shape.sum())
+        trial = chain.prior._replace(shape=shape, shape_total=total)
+        plain, weighted = shape_gradient(trial, clusters, mean)
+        tokens = float((psi(total + totals) - psi(total)).sum())
+        if tokens <= 0:
+            break
+        smoothing = max(smoothing * plain / (len(mean) * tokens), LEAST_SMOOTHING) if smoothing > 0 else 0.0
+        strength = max(strength * weighted / (tokens * mean.sum()), LEAST_STRENGTH) if strength > 0 else 0.0
+    return replace(family, smoothing=smoothing, strength=strength)
+
+
+def _learn_strength(chain: CountChain, family: CountFamily) -> CountFamily:
+    """Pseudo-rows of the prior (Poisson, Bernoulli): climb the log marginal in steps of half as much again."""
+
+    def value(strength: float) -> float:
+        trial = replace(family, strength=strength).prior(
+            alpha=chain.prior.alpha, newborn=chain.prior.newborn, unit=chain.prior.unit, n_rows=len(chain.labels)
+        )
+        return float(chain.log_marginals(trial).sum())
+
+    best, best_value = family.strength, value(family.strength)
+    for factor in (1.5, 1 / 1.5):
+        while LEAST_STRENGTH < best * factor < 1e6 and (trial := value(best * factor)) > best_value:
+            best, best_value = best * factor, trial
+    return replace(family, strength=best)
+
+
+def learn_alpha(size: np.ndarray, alpha: float, n_steps: int = 5) -> float:
+    """Minka's fixed point for the symmetric Dirichlet over weights."""
+    live, n, k = size[size > 0], size.sum(), len(size)
+    for _ in range(n_steps):
+        grown = (psi(live + alpha) - psi(alpha)).sum() / (k * (psi(n + k * alpha) - psi(k * alpha)))
+        alpha = float(np.clip(alpha * grown, 1e-4, 10.0))
+    return alpha
+
+
+def learn_process(size: np.ndarray, concentration: float, n_steps: int = 20) -> float:
+    """Concentration of the Dirichlet process under which this many clusters are expected (the likeliest one)."""
+    n, live = float(size.sum()), int((size > 0).sum())
+    for _ in range(n_steps):
+        concentration = float(np.clip(live / (psi(concentration + n) - psi(concentration)), 1e-3, 1e6))
+    return concentration

@@ -1,0 +1,234 @@
+"""ExponentialFamilyMixture: mixtures with thousands of components, sampled."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from shoal.base import Roster, as_rows, storable
+from shoal.errors import BadInput, ShoalWarning
+from shoal.families.consensus import live_counts
+from shoal.families.fitted import FittedMixture
+from shoal.families.problem import CountProblem
+from shoal.families.run import Kept, Plan, run
+from shoal.families.settings import FAMILIES, SAMPLERS, Settings, check_choice, check_positive, check_whole
+from shoal.families.starts import default_starts, find_start
+from shoal.progress import say
+
+STARTS = ("auto", "one-pass", "random")
+MENDED_ROWS = 50_000
+MENDED_CLUSTERS = 1_000
+LOW_ACCEPTANCE = 0.02
+
+
+class StuckSampler(ShoalWarning):
+    """Proposals are hardly ever accepted: the chain does not move, however steady its log joint looks."""
+
+
+@storable
+class ExponentialFamilyMixture(FittedMixture):
+    """Finds groups in counts, sets or measurements by sampling a Bayesian mixture; thousands of clusters are no trouble.
+
+    The clusters' parameters and weights are integrated out; what is sampled is who belongs with whom. ``n_clusters`` is
+    an upper bound: clusters may stay empty, and ``n_clusters_`` says how many were found.
+
+    Parameters
+    ----------
+    n_clusters : most clusters there may be.
+    family : ``"multinomial"`` for documents, ``"bernoulli"`` for sets, ``"poisson"`` for counts of events,
+        ``"gaussian"`` for measurements.
+    sampler : ``"gibbs"`` looks at every cluster for every row. ``"indexed"`` looks at those that share the row's rare
+        features. ``"fastex"`` proposes by binary hashes, as published. All three have the same stationary distribution;
+        ``"auto"`` takes the cheapest and says which.
+    n_sweeps : visits to every row. The first half learns the prior and mends clusters; the second half gives samples.
+    start : ``"one-pass"``, ``"random"``, labels to start from, or ``"auto"``: the best of several.
+    weights : ``"dirichlet"``, or ``"process"`` for the Dirichlet process.
+    concentration : pseudo-rows of each cluster (Dirichlet) or weight of a new one (process); ``"learn"`` finds it.
+    smoothing, background : the prior's pseudo-counts are ``smoothing`` for every feature plus ``background`` in all, spread
+        as in the whole data. ``"auto"`` learns them: short texts get smoothing alone, long ones a background.
+    refresh : the indexed sampler lists a settled row's candidates again after so many sweeps; 1 is exact.
+    n_samples : labellings kept from the second half, for the probability that two rows belong together.
+    n_bits, hashes : length of the hashes for ``"fastex"``; ``"published"``, or ``"ranked"``, where they only rank
+        candidates that are then scored exactly.
+    covariance : ``"diagonal"`` or ``"spherical"``, for the Gaussian.
+
+    Examples
+    --------
+    >>> from sklearn.feature_extraction.text import CountVectorizer
+    >>> texts = ["cat dog cat", "dog cat", "star moon", "moon star star", "cat cat", "moon star"]
+    >>> X = CountVectorizer().fit_transform(texts)
+    >>> model = ExponentialFamilyMixture(n_clusters=4, random_state=0).fit(X)
+    >>> model.n_clusters_, (model.labels_ == model.labels_[0]).tolist()
+    (2, [True, True, False, False, True, False])
+
+    References
+    ----------
+    Ahmed, Ravi, Narayanamurthy, Smola, "FastEx: Hash Clustering with Exponential Families", NIPS 2012.
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 100,
+        *,
+        family: str = "multinomial",
+        sampler: str = "auto",
+        n_sweeps: int = 30,
+        start: Any = "auto",
+        weights: str = "dirichlet",
+        concentration: float | str = 0.1,
+        smoothing: float | str = "auto",
+        background: float | str = "auto",
+        refresh: int = 10,
+        n_samples: int = 10,
+        n_bits: int = 128,
+        hashes: str = "ranked",
+        covariance: str = "diagonal",
+        random_state: Any = None,
+        n_threads: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.family = family
+        self.sampler = sampler
+        self.n_sweeps = n_sweeps
+        self.start = start
+        self.weights = weights
+        self.concentration = concentration
+        self.smoothing = smoothing
+        self.background = background
+        self.refresh = refresh
+        self.n_samples = n_samples
+        self.n_bits = n_bits
+        self.hashes = hashes
+        self.covariance = covariance
+        self.random_state = random_state
+        self.n_threads = n_threads
+
+    # --- fitting ------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any = None) -> ExponentialFamilyMixture:
+        """Sample the labels of these rows."""
+        rows = as_rows(self, X, fitting=True, nonnegative=self.family != "gaussian")
+        settings = self._settings(rows.shape[0])
+        seed = int(check_random_state(self.random_state).randint(1 << 30))
+        problem = self._problem(rows, settings)
+        self.sampler_ = self._choose(problem)
+        mend = rows.shape[0] <= MENDED_ROWS and settings.n_clusters <= MENDED_CLUSTERS
+        labels, interrupted = self._first_labels(problem, seed, mend)
+        chain = problem.chain(self.sampler_, seed)
+        chain.set_labels(labels)
+        burn_in = self.n_sweeps // 2
+        every = max(1, (self.n_sweeps - burn_in) // max(self.n_samples, 1))
+        plan = Plan(0 if interrupted else self.n_sweeps, burn_in, every, mend)
+        kept = Kept(best_labels=chain.labels.copy(), best_log_joint=chain.log_joint())
+        run(problem, chain, kept, plan)
+        plan.n_sweeps = self.n_sweeps
+        self._finish(problem, chain, kept, plan)
+        return self
+
+    def resume(self, X: Any, *, n_sweeps: int | None = None) -> ExponentialFamilyMixture:
+        """Go on with the chain over the same rows: to the planned end after an interruption, or ``n_sweeps`` more.
+
+        A chain that was interrupted, stored, loaded and taken up again is, to the last bit, one that never stopped.
+        """
+        check_is_fitted(self)
+        rows = as_rows(self, X, fitting=False, nonnegative=self.family != "gaussian")
+        if rows.shape[0] != len(self.chain_["labels"]):
+            raise BadInput(
+                f"resume was given {rows.shape[0]} rows, but the chain is over {len(self.chain_['labels'])}. Pass the rows "
+                "the model was fitted to, in the same order; use partial_fit for new ones."
+            )
+        problem = self._problem(rows, self._settings(rows.shape[0]))
+        problem.restore_hyper(self.hyper_, self.family_)
+        chain = problem.chain(self.sampler_, 0)
+        chain.restore(self.chain_)
+        if n_sweeps is not None:
+            self.plan_.n_sweeps = chain.n_sweeps + n_sweeps
+        run(problem, chain, self.kept_, self.plan_)
+        self._finish(problem, chain, self.kept_, self.plan_)
+        return self
+
+    def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        return np.asarray(self.fit(X).labels_)
+
+    def _settings(self, n_rows: int) -> Settings:
+        check_whole("n_clusters", self.n_clusters, 1)
+        check_whole("n_sweeps", self.n_sweeps, 1)
+        check_whole("refresh", self.refresh, 1)
+        check_whole("n_samples", self.n_samples, 1)
+        check_whole("n_bits", self.n_bits, 1)
+        check_choice("family", self.family, FAMILIES)
+        check_choice("sampler", self.sampler, SAMPLERS)
+        check_choice("weights", self.weights, ("dirichlet", "process"))
+        check_choice("hashes", self.hashes, ("ranked", "published"))
+        check_choice("covariance", self.covariance, ("diagonal", "spherical"))
+        check_positive("concentration", self.concentration, ("learn",))
+        check_positive("smoothing", self.smoothing, ("auto", "learn"))
+        check_positive("background", self.background, ("auto", "learn"))
+        return Settings(
+            self.n_clusters, self.family, self.weights, self.concentration, self.smoothing, self.background,
+            self.n_bits, self.hashes, self.covariance, self.refresh,
+        )  # fmt: skip
+
+    def _problem(self, rows: sp.csr_matrix, settings: Settings) -> Any:
+        return CountProblem(rows, settings)
+
+    def _choose(self, problem: Any) -> str:
+        if self.sampler != "auto":
+            return self.sampler
+        chosen, why = problem.choose_sampler()
+        say(f"sampler: {chosen} ({why})")
+        return str(chosen)
+
+    def _first_labels(self, problem: Any, seed: int, mend: bool) -> tuple[np.ndarray, bool]:
+        if not isinstance(self.start, str):
+            labels = np.asarray(self.start)
+            if labels.shape != (problem.X.shape[0],) or labels.min() < 0 or labels.max() >= self.n_clusters:
+                raise BadInput(
+                    f"start holds labels of shape {labels.shape} from {labels.min()} to {labels.max()}; it needs one for "
+                    f"each of the {problem.X.shape[0]} rows, from 0 to {self.n_clusters - 1}."
+                )
+            return labels.astype(np.int32), False
+        check_choice("start", self.start, STARTS)
+        names = default_starts(problem) if self.start == "auto" else [self.start]
+        return find_start(problem, names, self.sampler_, seed, mend=mend)
+
+    def _finish(self, problem: Any, chain: Any, kept: Kept, plan: Plan) -> None:
+        """Everything users read, from the best state found."""
+        self.chain_, self.kept_, self.plan_ = chain.state(), kept, plan
+        self.hyper_, self.family_ = problem.hyper(), problem.family
+        slots, labels, size = np.unique(kept.best_labels, return_inverse=True, return_counts=True)
+        # Large clusters come first; ties in the order of their slots.
+        order = np.argsort(-size, kind="stable")
+        place = np.empty(len(slots), np.int64)
+        place[order] = np.arange(len(slots))
+        self.labels_ = place[labels].astype(np.int64)
+        self.n_clusters_ = len(slots)
+        self.roster_ = Roster.of(self.n_clusters_)
+        self.stats_ = problem.statistics(self.labels_, self.n_clusters_)
+        self.n_rows_ = len(self.labels_)
+        self.log_joint_, self.log_joint_history_ = kept.best_log_joint, list(kept.history)
+        self.n_iter_ = len(kept.history)
+        self.samples_ = np.array(kept.samples if kept.samples else [kept.best_labels])
+        self.n_clusters_posterior_ = live_counts(self.samples_)
+        self.acceptance_ = kept.n_accepted / max(kept.n_proposed, 1)
+        self.typicality_ = self._typicality(problem)
+        self.agreement_ = np.mean(self.samples_ == kept.best_labels, axis=0)
+        if self.sampler_ == "fastex" and kept.n_proposed and self.acceptance_ < LOW_ACCEPTANCE:
+            warnings.warn(
+                f"only {self.acceptance_:.2%} of the proposals from {self.n_bits}-bit hashes were accepted: the chain "
+                "hardly moves and has not converged. Use sampler='indexed' or 'gibbs', or many more bits.",
+                StuckSampler,
+                stacklevel=3,
+            )
+
+    def _typicality(self, problem: Any) -> np.ndarray:
+        """How much better a row's cluster explains it than an empty cluster does, in nats for each unit of its length."""
+        own = self.family_.log_predictive_at(self.stats_, problem.X, self.labels_)
+        nothing = self.family_.log_predictive_at(self.stats_, problem.X, np.full(self.n_rows_, -1))
+        length = np.maximum(np.asarray(abs(problem.X).sum(axis=1)).ravel(), 1.0)
+        return np.asarray((own - nothing) / length)

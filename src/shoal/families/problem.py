@@ -1,0 +1,135 @@
+"""Rows, family and prior bound together: what a fit of counts is about, whichever sampler does it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from shoal.families.bernoulli import Bernoulli
+from shoal.families.chain import CountChain
+from shoal.families.count_family import CountFamily, CountStats
+from shoal.families.gibbs import GibbsChain
+from shoal.families.hyper import cautious, learn_alpha, learn_family, learn_process
+from shoal.families.indexed import IndexedChain
+from shoal.families.moves import merge_clusters, split_clusters
+from shoal.families.multinomial import Multinomial
+from shoal.families.poisson import Poisson
+from shoal.families.rows import as_items
+from shoal.families.scores_kernels import Prior
+from shoal.families.settings import Settings
+
+FAMILIES: dict[str, type[CountFamily]] = {"multinomial": Multinomial, "bernoulli": Bernoulli, "poisson": Poisson}
+
+# Below this many words in a row, too few of them are common ones for a background to be worth its pseudo-counts.
+LONG_ROWS = 30.0
+BACKGROUND = 500.0
+DENSE_BYTES = 1 << 30
+# What a visit costs, in nanoseconds, measured on one core: all clusters, per stored value and cluster, and per cluster;
+# through the index, whatever the number of clusters.
+NS_PER_CELL, NS_PER_CLUSTER, NS_INDEXED, NS_INDEXED_PER_VALUE = 0.35, 3.0, 3000.0, 150.0
+
+
+class CountProblem:
+    """A mixture of counts to be sampled."""
+
+    def __init__(self, X: sp.csr_matrix, settings: Settings, family: CountFamily | None = None) -> None:
+        self.settings = settings
+        self.learned = self.first_family(X) if family is None else family
+        self.family = self.learned
+        self.X = X
+        self.items, self.indexed, self.unit = as_items(
+            X, binary=self.family.binary, n_clusters=settings.n_clusters, budget=settings.budget, least=settings.least
+        )
+        process = settings.weights == "process"
+        start = 1.0 if process else 0.1
+        self.concentration = start if settings.concentration == "learn" else float(settings.concentration)
+
+    def first_family(self, X: sp.csr_matrix) -> CountFamily:
+        """The family with its prior before anything is learned, or as the user fixed it."""
+        family = FAMILIES[self.settings.family].for_rows(X)
+        long_rows = X.sum() >= LONG_ROWS * X.shape[0]
+        if family.name == "multinomial" and self.settings.background == "auto" and long_rows:
+            family = replace(family, strength=BACKGROUND, smoothing=0.0)
+        if self.settings.background not in ("auto", "learn"):
+            family = replace(family, strength=float(self.settings.background))
+        if self.settings.smoothing not in ("auto", "learn"):
+            family = replace(family, smoothing=float(self.settings.smoothing))
+        return family
+
+    @property
+    def prior(self) -> Prior:
+        process = self.settings.weights == "process"
+        alpha, newborn = (0.0, self.concentration) if process else (self.concentration, 0.0)
+        return self.family.prior(alpha=alpha, newborn=newborn, unit=self.unit, n_rows=self.X.shape[0])
+
+    def choose_sampler(self) -> tuple[str, str]:
+        """(sampler, why) for ``sampler="auto"``."""
+        n, d = self.X.shape
+        k, per_row = self.settings.n_clusters, len(self.items.features) / max(n, 1)
+        dense_bytes = 4 * k * d
+        all_ns = per_row * k * NS_PER_CELL + k * NS_PER_CLUSTER
+        few_ns = NS_INDEXED + per_row * NS_INDEXED_PER_VALUE
+        about = f"{k} clusters x {per_row:.0f} values a row"
+        if dense_bytes > DENSE_BYTES:
+            return "indexed", f"a dense table of {k} x {d} would take {dense_bytes / 1e9:.1f} GB"
+        if all_ns <= few_ns:
+            return "gibbs", f"{about}: looking at every cluster costs about {all_ns / 1000:.1f} us a row"
+        return "indexed", f"{about}: every cluster would cost about {all_ns / 1000:.0f} us a row"
+
+    def chain(self, sampler: str, seed: int) -> CountChain:
+        if sampler == "gibbs":
+            return GibbsChain(self.items, self.indexed, self.prior, self.settings.n_clusters, seed=seed)
+        return IndexedChain(
+            self.items, self.indexed, self.prior, self.settings.n_clusters, seed=seed,
+            n_candidates=self.n_candidates(), refresh=self.settings.refresh,
+        )  # fmt: skip
+
+    def n_candidates(self) -> int:
+        """Exact scores cost time in proportion to a row's length, so short rows can afford more candidates."""
+        per_row = len(self.items.features) / max(self.X.shape[0], 1)
+        return int(np.clip(400 / max(per_row, 1.0), 4, 32))
+
+    def learn(self, chain: CountChain) -> None:
+        """Take the prior that suits the chain's clusters, where the user left it open."""
+        settings, size = self.settings, chain.clusters.size
+        if settings.smoothing in ("auto", "learn") or settings.background in ("auto", "learn"):
+            found = learn_family(chain, self.family, self.learned)
+            fixed = {
+                name: getattr(self.learned, name)
+                for name, option in (("smoothing", settings.smoothing), ("strength", settings.background))
+                if option not in ("auto", "learn")
+            }
+            self.learned = replace(found, **fixed)
+            self.family = self.learned
+            if "smoothing" not in fixed and self.learned.smoothing > 0:
+                self.family = replace(self.learned, smoothing=cautious(self.learned.smoothing))
+        if settings.concentration == "learn":
+            learner = learn_process if settings.weights == "process" else learn_alpha
+            self.concentration = learner(size, self.concentration)
+        chain.set_prior(self.prior)
+
+    def mend(self, chain: CountChain) -> tuple[int, int]:
+        """Merge and split while it helps; how many of each."""
+        merged, split = merge_clusters(chain), split_clusters(chain)
+        chain.set_labels(chain.labels.copy())
+        return merged, split
+
+    def statistics(self, labels: np.ndarray, n_clusters: int) -> CountStats:
+        return self.family.statistics(self.X, labels, n_clusters)
+
+    def hyper(self) -> dict[str, Any]:
+        """What was learned, to be stored with the model."""
+        return {
+            "smoothing": self.learned.smoothing,
+            "strength": self.learned.strength,
+            "used_smoothing": self.family.smoothing,
+            "concentration": self.concentration,
+        }
+
+    def restore_hyper(self, hyper: dict[str, Any], family: CountFamily) -> None:
+        self.learned = replace(family, smoothing=hyper["smoothing"], strength=hyper["strength"])
+        self.family = replace(self.learned, smoothing=hyper["used_smoothing"])
+        self.concentration = hyper["concentration"]

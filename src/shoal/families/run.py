@@ -1,0 +1,99 @@
+"""Running a chain: learn and mend first, then sample, keeping the best state and a few others."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+
+from shoal.base import storable
+from shoal.progress import Monitor
+
+SWEEPS_BETWEEN_MENDS = 3
+
+
+class Chain(Protocol):
+    """What running needs of a sampler."""
+
+    n_sweeps: int
+
+    @property
+    def labels(self) -> np.ndarray: ...
+    def sweep(self) -> Any: ...
+    def log_joint(self) -> float: ...
+    def state(self) -> dict[str, Any]: ...
+
+
+class Problem(Protocol):
+    """What running needs of rows, family and prior."""
+
+    def learn(self, chain: Any) -> None: ...
+    def mend(self, chain: Any) -> tuple[int, int]: ...
+
+
+@storable
+@dataclass
+class Plan:
+    """What happens at which sweep. It depends on the number of the sweep alone, so that a chain which is taken up again
+    goes on as if it had never stopped."""
+
+    n_sweeps: int
+    burn_in: int  # sweeps that may learn and mend; only later ones are samples
+    every: int  # sweeps from sample to sample
+    mend: bool
+
+    def mends(self, sweep: int) -> bool:
+        return self.mend and sweep < self.burn_in and sweep % SWEEPS_BETWEEN_MENDS == 0
+
+    def samples(self, sweep: int) -> bool:
+        return sweep >= self.burn_in and (sweep - self.burn_in) % self.every == self.every - 1
+
+
+@storable
+@dataclass
+class Kept:
+    """What is remembered of a run."""
+
+    history: list[float] = field(default_factory=list)  # log joint after each sweep
+    samples: list[np.ndarray] = field(default_factory=list)
+    best_log_joint: float = -np.inf
+    best_labels: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
+    n_proposed: int = 0
+    n_accepted: int = 0
+
+    def look_at(self, chain: Chain, log_joint: float, plan: Plan, sweep: int) -> None:
+        """The state with the best log joint under the prior that was learned last, and samples as planned."""
+        self.history.append(log_joint)
+        if sweep < plan.burn_in or log_joint > self.best_log_joint or sweep == plan.burn_in:
+            self.best_log_joint, self.best_labels = log_joint, chain.labels.copy()
+        if plan.samples(sweep):
+            self.samples.append(chain.labels.copy())
+
+
+def run(problem: Problem, chain: Chain, kept: Kept, plan: Plan) -> bool:
+    """Sweep to the end of the plan; whether it was interrupted."""
+    with Monitor("sampling", plan.n_sweeps - chain.n_sweeps) as monitor:
+        while monitor.running:
+            sweep = chain.n_sweeps
+            if plan.mends(sweep):
+                problem.mend(chain)
+            if sweep < plan.burn_in:
+                problem.learn(chain)
+            began = time.perf_counter()
+            facts = chain.sweep()
+            seconds = time.perf_counter() - began
+            log_joint = chain.log_joint()
+            kept.look_at(chain, log_joint, plan, sweep)
+            kept.n_proposed += facts.proposed
+            kept.n_accepted += facts.moved
+            monitor.report(
+                log_joint,
+                log_joint=log_joint,
+                moved=facts.moved,
+                live=len(np.unique(chain.labels)),
+                acceptance=facts.moved / max(facts.proposed, 1),
+                us_per_item=1e6 * seconds / max(len(chain.labels), 1),
+            )
+        return monitor.interrupted

@@ -1,0 +1,144 @@
+"""The estimator: what it finds, what it says, and that a chain can stop and go on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import adjusted_rand_score
+
+from shoal.errors import BadInput, Interrupted
+from shoal.families import ExponentialFamilyMixture
+from shoal.families.run import Plan
+
+
+def topics(n: int = 300, seed: int = 0, length: int = 12) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Three topics of ten words each, and ten common words."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, n)
+    own = truth[:, None] * 10 + rng.integers(0, 10, (n, length))
+    words = np.where(rng.random((n, length)) < 0.3, 30 + rng.integers(0, 10, (n, length)), own)
+    rows = np.repeat(np.arange(n), length)
+    return sp.csr_matrix((np.ones(n * length), (rows, words.ravel())), shape=(n, 40)), truth
+
+
+@pytest.mark.parametrize("family", ["multinomial", "bernoulli", "poisson"])
+@pytest.mark.parametrize("sampler", ["gibbs", "indexed"])
+def test_finds_the_topics_and_their_number(family: str, sampler: str) -> None:
+    X, truth = topics()
+    model = ExponentialFamilyMixture(12, family=family, sampler=sampler, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+    assert model.n_clusters_ <= 5
+    held_out, truth_out = topics(seed=1)
+    assert adjusted_rand_score(truth_out, model.predict(held_out)) > 0.95
+    one_cluster = ExponentialFamilyMixture(1, family=family, random_state=0).fit(X)
+    assert model.score(held_out) > one_cluster.score(held_out) + 1
+
+
+def test_attributes_keep_their_definitions() -> None:
+    X, _ = topics()
+    model = ExponentialFamilyMixture(8, n_sweeps=20, n_samples=5, random_state=0).fit(X)
+    assert len(model.log_joint_history_) == model.n_iter_ == 20
+    assert model.log_joint_ == max(model.log_joint_history_[10:])
+    assert model.samples_.shape == (5, 300)
+    assert model.n_clusters_ == len(np.unique(model.labels_)) == len(model.ids_of_clusters())
+    size = np.bincount(model.labels_)
+    assert (np.diff(size) <= 0).all()
+    np.testing.assert_array_equal(model.stats_.size, size)
+    assert model.stats_.sums.sum() == X.sum()
+    probabilities = model.predict_proba(X)
+    assert probabilities.shape == (300, model.n_clusters_)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
+    together = model.same_cluster_probability([0, 1, 2], [0, 5, 9])
+    expected = [np.mean(model.samples_[:, a] == model.samples_[:, b]) for a, b in [(0, 0), (1, 5), (2, 9)]]
+    np.testing.assert_allclose(together, expected)
+    numbers, probability = model.n_clusters_posterior_
+    assert probability.sum() == pytest.approx(1)
+    assert set(numbers) == {len(np.unique(sample)) for sample in model.samples_}
+    assert len(np.unique(model.consensus_labels_)) in numbers
+    assert model.typicality().shape == (300,)
+    assert model.cluster_uncertainty().shape == (model.n_clusters_,)
+
+
+def test_top_features_are_the_topic_words() -> None:
+    X, truth = topics()
+    model = ExponentialFamilyMixture(8, random_state=0).fit(X)
+    for cluster in range(3):
+        topic = np.bincount(truth[model.labels_ == cluster]).argmax()
+        top = model.top_features(cluster, 8)
+        assert set(top.features // 10) == {topic}
+        assert (top.low < top.values).all()
+        assert (top.values < top.high).all()
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "indexed"])
+def test_interrupted_and_resumed_is_uninterrupted(sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = topics(length=6)
+    options = {"sampler": sampler, "n_sweeps": 14, "random_state": 3}
+    whole = ExponentialFamilyMixture(10, **options).fit(X)
+    stopped = ExponentialFamilyMixture(10, **options)
+    seen = []
+
+    def stop_at_nine(plan: Plan, sweep: int) -> bool:
+        seen.append(sweep)
+        if len(seen) == 9:
+            import signal
+
+            signal.raise_signal(signal.SIGINT)
+        return False
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Plan, "mends", stop_at_nine)
+        whole_again = ExponentialFamilyMixture(10, **options)
+        with pytest.warns(Interrupted):
+            stopped.fit(X)
+        assert stopped.n_iter_ == 9
+        seen.extend([0] * 100)
+        stopped.resume(X)
+        whole_again.fit(X)
+    assert stopped.log_joint_history_ == whole_again.log_joint_history_
+    np.testing.assert_array_equal(stopped.labels_, whole_again.labels_)
+    np.testing.assert_array_equal(stopped.samples_, whole_again.samples_)
+    assert whole.n_iter_ == 14
+
+
+def test_seed_decides() -> None:
+    X, _ = topics()
+    one = ExponentialFamilyMixture(10, random_state=5, n_threads=1).fit(X)
+    two = ExponentialFamilyMixture(10, random_state=5, n_threads=2).fit(X)
+    np.testing.assert_array_equal(one.samples_, two.samples_)
+    assert one.log_joint_history_ == two.log_joint_history_
+    np.testing.assert_array_equal(one.predict_proba(X), two.predict_proba(X))
+
+
+def test_samples_look_like_the_rows() -> None:
+    X, _ = topics()
+    model = ExponentialFamilyMixture(8, random_state=0).fit(X)
+    rows, clusters = model.sample(200, length=12, random_state=0)
+    assert rows.shape == (200, 40)
+    assert (np.asarray(rows.sum(axis=1)).ravel() == 12).all()
+    assert (model.predict(rows) == clusters).mean() > 0.9
+
+
+def test_start_labels_are_used_and_judged() -> None:
+    X, truth = topics()
+    model = ExponentialFamilyMixture(4, start=truth, n_sweeps=2, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+    with pytest.raises(BadInput, match="start holds labels"):
+        ExponentialFamilyMixture(4, start=truth + 3).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("family", "beta"), ("sampler", "exact"), ("n_clusters", 0), ("concentration", -1.0), ("smoothing", "no")],
+)
+def test_wrong_options_are_named(option: str, value: object) -> None:
+    with pytest.raises(BadInput, match=option):
+        ExponentialFamilyMixture(**{option: value}).fit(np.ones((3, 2)))
+
+
+def test_resume_wants_the_same_rows() -> None:
+    X, _ = topics()
+    model = ExponentialFamilyMixture(4, n_sweeps=2, random_state=0).fit(X)
+    with pytest.raises(BadInput, match="same order"):
+        model.resume(X[:10])
