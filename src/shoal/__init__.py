@@ -16,13 +16,30 @@ _HOMES = {
     "read_batches": "shoal.data",
     "Dataset": "shoal.data",
     "BernoulliMixture": "shoal.bernoulli",
+    "DensityKMeans": "shoal.densities",
+    "ExponentialFamilyMixture": "shoal.families",
     "SphericalKMeans": "shoal.kmeans",
+    "TimeSensitiveMixture": "shoal.streams",
     "cluster_cards": "shoal.report",
     "save": "shoal.store",
     "load": "shoal.store",
     "ShoalError": "shoal.errors",
 }
-_ROOMS = ["bernoulli", "data", "datasets", "errors", "kmeans", "metrics", "progress", "report", "store"]
+_ROOMS = [
+    "auction",
+    "bernoulli",
+    "data",
+    "datasets",
+    "densities",
+    "errors",
+    "families",
+    "kmeans",
+    "metrics",
+    "progress",
+    "report",
+    "store",
+    "streams",
+]
 
 __all__ = ["__version__", *_HOMES, *_ROOMS]
 
@@ -31,11 +48,14 @@ if TYPE_CHECKING:
     from shoal.data import Dataset as Dataset
     from shoal.data import read as read
     from shoal.data import read_batches as read_batches
+    from shoal.densities import DensityKMeans as DensityKMeans
     from shoal.errors import ShoalError as ShoalError
+    from shoal.families import ExponentialFamilyMixture as ExponentialFamilyMixture
     from shoal.kmeans import SphericalKMeans as SphericalKMeans
     from shoal.report import cluster_cards as cluster_cards
     from shoal.store import load as load
     from shoal.store import save as save
+    from shoal.streams import TimeSensitiveMixture as TimeSensitiveMixture
 
 
 def __getattr__(name: str) -> Any:

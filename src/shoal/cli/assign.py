@@ -43,7 +43,7 @@ def assign(
         unknown = dataset.summary.get("unknown_features", 0)
         if unknown:
             say(f"{unknown:,} features are not in the model's vocabulary and were ignored")
-        labels, scores = loaded.assign(dataset.X)
+        labels, scores = loaded.assign(dataset)
         ids = dataset.ids if dataset.ids is not None else np.arange(len(dataset))
         table = pa.table({"item": pa.array(ids), "cluster": labels, "score": scores.astype(np.float64)})
         write_table(table, out, json_lines=as_json)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,42 +11,59 @@ import typer
 from shoal.cli.options import Quiet, watched
 
 
+class Job(StrEnum):
+    """What there is to try."""
+
+    clusters = "clusters"
+    auction = "auction"
+
+
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the model and the report.")] = Path("shoal-demo"),
-    clusters: Annotated[int, typer.Option("--clusters", "-k", min=1, help="How many clusters.")] = 60,
+    job: Annotated[Job, typer.Argument(help="clusters of a shipped sample, or reserve prices of a made-up market.")] = (
+        Job.clusters
+    ),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for what is written.")] = Path("shoal-demo"),
     quiet: Quiet = False,
 ) -> None:
-    """Cluster the shipped sample (Debian packages by their tags), show the clusters, write a model and a report.
+    """Try shoal without data of your own: see clusters and suggestions, or a whole auction study, and their report.
 
     Example: shoal demo --out shoal-demo
     """
+    out.mkdir(parents=True, exist_ok=True)
+    if job is Job.auction:
+        from shoal.cli.auction import demo as auction_demo
+
+        auction_demo(out, quiet=quiet)
+    else:
+        cluster_packages(out, quiet=quiet)
+
+
+def cluster_packages(out: Path, *, quiet: bool) -> None:
+    """Debian's packages by their tags: clusters, what goes with what, a model and a report."""
     from time import perf_counter
 
-    from shoal import SphericalKMeans, cluster_cards, datasets, read, save
+    from shoal import BernoulliMixture, cluster_cards, datasets, save
     from shoal.cli.output import print_cards
+    from shoal.cli.suggest import print_suggestions
     from shoal.report import write_report
 
     timings = {}
     with watched(quiet):
         began = perf_counter()
-        dataset = read(
-            datasets.sample_path(),
-            item="package",
-            features="tags",
-            owner="maintainer",
-            label="section",
-            weighting="tfidf",
-        )
+        dataset = datasets.debian_packages()
         timings["reading"] = perf_counter() - began
         began = perf_counter()
-        model = SphericalKMeans(clusters, random_state=0).fit(dataset)
+        model = BernoulliMixture(100, random_state=0).fit(dataset)
         timings["fitting"] = perf_counter() - began
-        out.mkdir(parents=True, exist_ok=True)
         saved = out / "debian.shoal"
         save(saved, model, dataset=dataset)
         title = "Debian packages by their tags"
         page = write_report(out / "report.html", model, dataset, title=title, timings=timings)
         cards = cluster_cards(model, dataset)
-    print_cards(cards, 25, says=f"{len(dataset):,} Debian packages in {clusters} clusters, the largest first")
+    print_cards(cards, 25, says=f"{len(dataset):,} Debian packages in {len(cards)} clusters, the largest first")
+    given = ["use::gameplaying", "interface::text-mode"]
+    print(f"\nWhat goes with {' and '.join(given)}:")
+    print_suggestions(model.suggest(given, n=6))
     print(f"\nmodel:   {saved}    (look around: shoal show {saved} --cluster {cards[0].id})")
+    print(f"         shoal suggest {saved} {' '.join(given)} --reject role::program")
     print(f"report:  {page.resolve()}    (opens in any browser, no network needed)")

@@ -38,7 +38,7 @@ def evaluate(
         loaded = load(model)
         columns = given(label=label, owner=owner, item=item, features=features, text=text, weight=weight)
         dataset = read(source, recipe=loaded, **columns)
-        labels, scores = loaded.assign(dataset.X)
+        labels, scores = loaded.assign(dataset)
     facts: dict[str, float] = {
         "items": len(dataset),
         "clusters": len(np.unique(labels[labels >= 0])),

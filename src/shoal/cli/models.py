@@ -19,6 +19,8 @@ class Model(StrEnum):
 
     kmeans = "kmeans"
     bernoulli = "bernoulli"
+    mixture = "mixture"
+    stream = "stream"
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Choice:
 CHOICES = {
     Model.kmeans: Choice("shoal.kmeans", "SphericalKMeans", "tfidf"),
     Model.bernoulli: Choice("shoal.bernoulli", "BernoulliMixture", "binary"),
+    Model.mixture: Choice("shoal.families", "ExponentialFamilyMixture", "count"),
+    Model.stream: Choice("shoal.streams", "TimeSensitiveMixture", "count"),
 }
 
 

@@ -36,9 +36,9 @@ def print_cards(cards: list[ClusterCard], rows: int, *, says: str = "") -> None:
     """The largest clusters as a table."""
     from rich.table import Table
 
-    table = Table(title=says or None, title_justify="left", box=None, header_style="bold", pad_edge=False)
-    for heading in ("id", "items", "likeness"):
-        table.add_column(heading, justify="right")
+    table = Table(title=says or None, title_justify="left", box=None, header_style="bold", pad_edge=False, expand=True)
+    for heading, width in (("id", 5), ("items", 9), ("likeness", 8)):
+        table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     table.add_column("what it is about", overflow="ellipsis", no_wrap=True, ratio=3)
     table.add_column("typical items", overflow="ellipsis", no_wrap=True, ratio=2)
     for card in cards[:rows]:
