@@ -13,6 +13,7 @@ from shoal.base import Roster, as_rows, as_weights, storable
 from shoal.bernoulli.adf import Shares
 from shoal.bernoulli.births import far_apart
 from shoal.bernoulli.em import em_start, fit_em
+from shoal.bernoulli.exemplars import remember, tuned
 from shoal.bernoulli.managing import Managing
 from shoal.bernoulli.profiles import Profiles, with_background, with_features
 from shoal.bernoulli.scoring import as_presence, labelled, likelihoods, memberships_of
@@ -47,6 +48,8 @@ class BernoulliMixture(Suggesting, Managing):
     adapt : merge clusters that are alike and let new ones be born of badly explained rows.
     features_kept : the most features with a belief of their own in one cluster.
     n_shares : rows of a batch learned apart from the same prior, then added up (on threads); 1 is strictly one by one.
+    remember_rows : keep the rows, so that suggestions come from rows and features themselves and not from clusters
+        alone: more are right, for memory in proportion to the data.
     max_iter, tol : for EM: most passes, and the relative change of the log likelihood at which to stop.
     random_state : decides the start and the order of rows.
 
@@ -85,6 +88,7 @@ class BernoulliMixture(Suggesting, Managing):
         adapt: bool = True,
         features_kept: int = 2000,
         n_shares: int = 1,
+        remember_rows: bool = False,
         max_iter: int = 200,
         tol: float = 1e-5,
         random_state: int | np.random.Generator | None = None,
@@ -99,6 +103,7 @@ class BernoulliMixture(Suggesting, Managing):
         self.adapt = adapt
         self.features_kept = features_kept
         self.n_shares = n_shares
+        self.remember_rows = remember_rows
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
@@ -117,6 +122,9 @@ class BernoulliMixture(Suggesting, Managing):
         else:
             self._fit_adf(rows, weights, seen, rng)
         self._look_back(rows)
+        vars(self).pop("exemplars_", None)
+        if self.remember_rows:
+            self.exemplars_ = remember(rows, tuned(rows, rng))
         return self
 
     def _fit_em(self, rows: sp.csr_matrix, weights: np.ndarray, seen: np.ndarray, rng: np.random.Generator) -> None:
@@ -202,7 +210,20 @@ class BernoulliMixture(Suggesting, Managing):
             done = end
         self.profiles_, self.roster_ = learner.profiles, learner.roster
         self._look_back(rows)
+        self._remember_more(rows)
         return self
+
+    def _remember_more(self, rows: sp.csr_matrix) -> None:
+        """Add rows to those remembered; how far to trust them was chosen at the first."""
+        if not self.remember_rows:
+            return
+        old = getattr(self, "exemplars_", None)
+        if old is None:
+            self.exemplars_ = remember(rows, tuned(rows, np.random.default_rng(self.random_state)))
+            return
+        shape = (old.feature_ptr.size - 1, rows.shape[1])
+        before = sp.csr_matrix((np.ones(old.features.size), old.features, old.feature_ptr), shape=shape)
+        self.exemplars_ = remember(sp.vstack([before, rows]).tocsr(), old.settings)
 
     def _first_part(self, X: Any, sample_weight: Any) -> BernoulliMixture:
         rows = as_presence(as_rows(self, X, fitting=True))
@@ -211,6 +232,7 @@ class BernoulliMixture(Suggesting, Managing):
         rng = np.random.default_rng(self.random_state)
         self._fit_adf(rows, weights, seen_in(rows, weights), rng)
         self._look_back(rows)
+        self._remember_more(rows)
         return self
 
     def _wider(self, X: Any) -> sp.csr_matrix:

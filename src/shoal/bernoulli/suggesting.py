@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Estimator, Roster, as_rows
+from shoal.bernoulli.exemplars import Exemplars, suggest_by_exemplars
 from shoal.bernoulli.profiles import Profiles
 from shoal.bernoulli.scoring import as_presence
 from shoal.bernoulli.suggestion import Reason, Suggestion, memberships, reasons_for, suggest_many
@@ -39,7 +40,7 @@ class Suggesting(Estimator):
                 f"{self.name_features(both[:1])[0]!r} is both observed and rejected; keep it in one of them."
             )
         width = self.profiles_.n_features
-        features, probabilities = suggest_many(self.profiles_, _one_row(given, width), _one_row(refused, width), n)
+        features, probabilities = self._likeliest(_one_row(given, width), _one_row(refused, width), n)
         shares = memberships(self.profiles_, given, refused)
         names = self.name_features(given)
         found = []
@@ -70,13 +71,22 @@ class Suggesting(Estimator):
         blocks = row_blocks(rows.shape[0], BLOCK_ROWS)
         parts = list(
             ordered_map(
-                lambda block: suggest_many(
-                    self.profiles_, rows[block[0] : block[1]], None if no is None else no[block[0] : block[1]], n
+                lambda block: self._likeliest(
+                    rows[block[0] : block[1]], None if no is None else no[block[0] : block[1]], n
                 ),
                 blocks,
             )
         )
         return np.concatenate([features for features, _ in parts]), np.concatenate([probs for _, probs in parts])
+
+    def _likeliest(
+        self, observed: sp.csr_matrix, rejected: sp.csr_matrix | None, n: int
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """From the rows and features remembered, if any, else from the clusters."""
+        memory: Exemplars | None = getattr(self, "exemplars_", None)
+        if memory is not None:
+            return suggest_by_exemplars(memory, observed, rejected, n)
+        return suggest_many(self.profiles_, observed, rejected, n)
 
     def _columns(self, features: Iterable[Any]) -> np.ndarray:
         """Names or column numbers as column numbers, each once."""
