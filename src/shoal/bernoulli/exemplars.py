@@ -26,9 +26,9 @@ MOST_PAIRS = 50_000_000  # keyword pairs remembered; beyond it, rare pairs are d
 GRID = {  # settings that are tried: see suggest_by_voices
     "strength": (0.3, 1.0),
     "absent": (0.2, 0.5, 0.9),
-    "keyword_strength": (2.0, 20.0),
-    "trust": (0.5, 0.8),
-    "blend": (0.35, 0.65, 0.9),
+    "keyword_strength": (2.0, 20.0, 100.0),
+    "trust": (0.5, 0.75, 1.0),
+    "blend": (0.35, 0.5, 0.65, 0.9),
 }
 
 
@@ -97,7 +97,7 @@ def suggest_by_exemplars(
     return features, probabilities
 
 
-def tuned(rows: sp.csr_matrix, rng: np.random.Generator, *, n_trials: int = 300, n: int = 10) -> np.ndarray:
+def tuned(rows: sp.csr_matrix, rng: np.random.Generator, *, n_trials: int = 1000, n: int = 10) -> np.ndarray:
     """Settings that find most hidden keywords of rows set aside, one setting after the other, twice round."""
     settings = np.array([values[len(values) // 2] for values in GRID.values()])
     long_enough = np.flatnonzero(np.diff(rows.indptr) >= 2)
