@@ -127,3 +127,19 @@ def test_what_cannot_be_done_in_batches():
         shoal.read_batches(table, grow=True, recipe=shoal.read(table, **columns))
     with pytest.raises(BadInput, match="batch_rows is 0"):
         shoal.read_batches(table, batch_rows=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "passes"),
+    [({}, 2), ({"grow": True}, 2), ({"vocabulary": ["a"]}, 2), ({"time_unit": "s", "grow": True}, 1)],
+)
+def test_the_source_is_passed_over_twice_at_most(monkeypatch, options, passes):
+    from shoal.data.tables import Table
+
+    seen = []
+    for name in ("batches", "largest_number"):
+        real = getattr(Table, name)
+        monkeypatch.setattr(Table, name, lambda *a, real=real, **k: seen.append(1) or real(*a, **k))
+    table = pa.table({"t": [5, 6, 7], "tags": [["a"], ["b"], ["a"]]})
+    list(shoal.read_batches(table, features="tags", time="t", batch_rows=2, **options))
+    assert len(seen) == passes

@@ -111,15 +111,15 @@ def prepare(table: Table, choice: Choice, options: Options, *, grow: bool) -> Vo
     """The first pass, where one is needed: vocabulary, idf, and the unit of times."""
     recipe = choice.recipe
     needs_idf = recipe.weighting == "tfidf" and recipe.idf is None
-    if recipe.time is not None and recipe.time_unit is None:
-        largest = table.largest_number(recipe.time)  # reads one column only
-        if largest is not None:
-            note_unit(choice, unit_of(largest))
-    if grow:
-        return options.vocabulary.copy() if options.vocabulary is not None else Vocabulary()
-    if options.vocabulary is not None and not needs_idf:
-        return options.vocabulary
-    survey = survey_features(table, choice.recipe, options)
+    needs_unit = recipe.time is not None and recipe.time_unit is None
+    if grow or (options.vocabulary is not None and not needs_idf):
+        if needs_unit and recipe.time is not None:
+            decide_unit(choice, table.largest_number(recipe.time))
+        given = options.vocabulary if options.vocabulary is not None else Vocabulary()
+        return given.copy() if grow else given
+    survey = survey_features(table, recipe, options)
+    if needs_unit:
+        decide_unit(choice, survey.largest_time)
     vocabulary, items_with = survey.vocabulary, survey.items_with
     if options.vocabulary is None:
         kept = np.flatnonzero(items_with >= options.min_items)
@@ -129,22 +129,35 @@ def prepare(table: Table, choice: Choice, options: Options, *, grow: bool) -> Vo
     return vocabulary
 
 
+def decide_unit(choice: Choice, largest: float | None) -> None:
+    if largest is not None:
+        note_unit(choice, unit_of(largest))
+
+
 class Survey(NamedTuple):
     """What a first pass finds out."""
 
     vocabulary: Vocabulary
     items_with: np.ndarray  # for each feature, how many items have it
     n_items: int
+    largest_time: float | None  # among times given as bare numbers
 
 
 def survey_features(table: Table, recipe: Recipe, options: Options) -> Survey:
     """One pass that keeps nothing but the vocabulary and a count for each feature."""
     assembly = Assembly(options.vocabulary, fixed=options.vocabulary is not None)
     items_with = np.zeros(len(assembly.vocabulary), dtype=np.int64)
-    bare = replace(recipe, time=None, owner=None, label=None, item=recipe.item if recipe.shape == "long" else None)
-    n_items = 0
+    kept: dict[str, Any] = {
+        "item": recipe.item if recipe.shape == "long" else None,
+        "time": None if recipe.time_unit else recipe.time,
+    }
+    bare = replace(recipe, owner=None, label=None, **kept)
+    layout = layout_of(bare)
+    n_items, largest = 0, None
     with task("counting features", table.n_rows) as counting:
-        for _, block in pieces(table, bare, layout_of(bare)):
+        for columns_of_batch, block in pieces(table, bare, layout):
+            if bare.time is not None:
+                largest = larger(largest, layout.column(columns_of_batch, "time", "n"))
             stays = np.ones(block.counts.size, dtype=bool)
             if options.max_features is not None:
                 stays = block.counts <= options.max_features
@@ -160,7 +173,15 @@ def survey_features(table: Table, recipe: Recipe, options: Options) -> Survey:
         raise BadInput(
             f"{table.name} has columns ({', '.join(table.columns)}) but no rows, or none within max_features=."
         )
-    return Survey(assembly.vocabulary, items_with[: len(assembly.vocabulary)], n_items)
+    return Survey(assembly.vocabulary, items_with[: len(assembly.vocabulary)], n_items, largest)
+
+
+def larger(largest: float | None, numbers: pa.Array) -> float | None:
+    """The largest size seen so far; nulls are left out."""
+    import pyarrow.compute as pc
+
+    here = pc.max(pc.abs(numbers)).as_py()
+    return largest if here is None else max(here, largest or 0.0)
 
 
 def pieces(table: Table, recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
