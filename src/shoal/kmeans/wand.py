@@ -10,8 +10,9 @@ import numpy as np
 
 from shoal.kmeans.centres import Centres, Update, index_centres
 from shoal.kmeans.exact import assign
+from shoal.kmeans.maxscore_kernels import centres_pick_rows
 from shoal.kmeans.rows import UnitRows
-from shoal.kmeans.wand_kernels import Postings, centres_pick_rows
+from shoal.kmeans.wand_kernels import Postings
 from shoal.progress import say
 from shoal.threads import ordered_map
 

@@ -179,61 +179,6 @@ def top_rows(terms, weights, postings, best_rows, best_scores):
 
 
 @kernel
-def push_score(heap, size, score):
-    """Keep the heap.size largest scores, the smallest of them on top; returns how many are kept."""
-    if size < heap.size:
-        place = size
-        heap[place] = score
-        while place > 0 and heap[(place - 1) // 2] > heap[place]:
-            above = (place - 1) // 2
-            heap[place], heap[above] = heap[above], heap[place]
-            place = above
-        return size + 1
-    if score > heap[0]:
-        heap[0], place = score, 0
-        while True:
-            child = 2 * place + 1
-            if child + 1 < size and heap[child + 1] < heap[child]:
-                child += 1
-            if child >= size or heap[place] <= heap[child]:
-                break
-            heap[place], heap[child] = heap[child], heap[place]
-            place = child
-    return size
-
-
-@kernel
-def centres_pick_rows(indptr, ranks, weights, first, last, postings, n_top, bars, scored, best_centre, best_score):
-    """Centres first..last-1 each retrieve their top rows (the paper's WAND(c, i, A, l, theta)).
-
-    Every row that is scored in full is offered to the centre, whether or not it ends up among its top: the table
-    (`best_centre`, `best_score`) remembers the best offer. A score that does not beat the table is not put on the heap.
-    `bars` are the thresholds to start from, and those reached.
-    """
-    longest = 1
-    for centre in range(first, last):
-        longest = max(longest, indptr[centre + 1] - indptr[centre])
-    cursors = room_for_cursors(longest)
-    heap = np.empty(n_top, np.float32)
-    for centre in range(first, last):
-        query = slice(indptr[centre], indptr[centre + 1])
-        n_open = open_cursors(ranks[query], weights[query], postings, cursors)
-        size, bar = 0, bars[centre]
-        scored[centre] = 0
-        while True:
-            row, score, n_open = next_scored(cursors, n_open, postings, bar)
-            if row == END:
-                break
-            scored[centre] += 1
-            if best_centre[row] < 0 or score > best_score[row]:
-                best_centre[row], best_score[row] = centre, score
-                size = push_score(heap, size, score)
-                if size == heap.size:
-                    bar = max(bar, heap[0])
-        bars[centre] = bar
-
-
-@kernel
 def fill_postings(indptr, ranks, values, place, rows_out, values_out):
     """Turn rows into lists; rows are walked in order, so each list ascends."""
     for row in range(indptr.size - 1):
