@@ -41,6 +41,7 @@ class TopFeatures(NamedTuple):
     meaning: str  # what the number is, in words: "weight in the centre", "effective ads"
     low: np.ndarray | None = None  # (n,) credible interval, where the model has one
     high: np.ndarray | None = None
+    bounded: str = ""  # what low and high bound, in words, when it is not the value itself: "share of rows"
 
 
 class Assignment(NamedTuple):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +16,8 @@ from shoal.errors import BadInput
 
 class Describing(Estimator):
     """Top features with credible intervals, uncertainty, typical rows, generation."""
+
+    typicality_meaning: ClassVar[str] = "gain over the background (nats a feature)"
 
     profiles_: Profiles
     roster_: Roster
@@ -53,6 +55,7 @@ class Describing(Estimator):
             meaning="effective rows" if by == "alpha" else "share of rows",
             low=beta_distribution.ppf((1 - level) / 2, a, b),
             high=beta_distribution.ppf((1 + level) / 2, a, b),
+            bounded="share of rows" if by == "alpha" else "",
         )
 
     def cluster_sizes(self) -> np.ndarray:

@@ -43,7 +43,7 @@ def show(
     print_facts(
         {"cluster": card.id, "name": card.name, "items": f"{card.size:,} ({card.share:.2%})", "likeness": card.cohesion}
     )
-    print(f"\nfeatures ({card.meaning})")
+    print(f"\nfeatures ({card.meaning}{f', and {card.bounded} in brackets' if card.bounded else ''})")
     for fact in card.features:
         interval = f"  [{as_text(fact.low)}, {as_text(fact.high)}]" if fact.low is not None else ""
         print(f"  {fact.value:>10.4g}  {fact.name}{interval}")

@@ -31,6 +31,7 @@ class ClusterCard:
     share: float  # of all items
     features: tuple[FeatureFact, ...]
     meaning: str  # what the features' numbers are
+    bounded: str  # what their intervals bound, when that is not the number itself
     items: tuple[tuple[str, float | None], ...]  # typical items, most typical first, with their typicality
     cohesion: float | None  # mean typicality of its items
     uncertainty: float | None  # 0 = sure who belongs, 1 = no idea
@@ -88,6 +89,7 @@ def cluster_cards(
                 share=rows.size / max(labels.size, 1),
                 features=facts,
                 meaning=top.meaning,
+                bounded=top.bounded,
                 items=tuple((_item_name(item_names, item), _at(typicality, item)) for item in rows[:n_items].tolist()),
                 cohesion=float(np.mean(typicality[rows])) if typicality is not None and rows.size else None,
                 uncertainty=_at(uncertainty, row),
