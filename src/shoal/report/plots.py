@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,7 @@ def cohesion_plot(cards: list[ClusterCard], meaning: str) -> Any:
     )
     axes.set_xscale("log")
     axes.set_xlabel("items in the cluster")
-    axes.set_ylabel(f"mean {meaning}")
+    axes.set_ylabel(textwrap.fill(f"mean {meaning}", 30))
     return drawn
 
 
