@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import gammaln
 
 from shoal.base import storable
 from shoal.errors import ShoalError
@@ -15,6 +16,8 @@ from shoal.streams import state as st
 from shoal.streams import stream_kernels as passes
 from shoal.streams.kernels_over_time import StepKernel, TimeKernel
 from shoal.streams.state import Clusters, Links, Postings, Prior, Scratch, Tables, Window
+from shoal.streams.table_kernels import room_for
+from shoal.streams.visit_kernels import open_cluster, put_in, take_out
 
 EXHAUSTIVE = -1  # as a budget: score every live cluster
 
@@ -50,6 +53,10 @@ class Engine:
             setattr(self, name, writable(getattr(self, name)))
         self._scratch: Scratch | None = None
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
     # --- making -------------------------------------------------------------------------------------------------------
 
     @classmethod
@@ -62,6 +69,7 @@ class Engine:
         prior: Prior,
         seed: int,
         slots: int = 256,
+        n_rates: int = 0,
         eps: float = 1e-9,
         drift: float = 0.0,
         floor: float = 0.5,
@@ -76,7 +84,7 @@ class Engine:
         engine = cls(
             kernel=StepKernel(),
             concentration=concentration,
-            clusters=st.empty_clusters(slots, n_blocks, 1, dense),
+            clusters=st.empty_clusters(slots, n_blocks, 1, dense, n_rates),
             tables=st.empty_tables(1 << 12),
             postings=st.empty_postings(n_features, 1 << 12),
             window=st.empty_window(64, 1024, n_blocks, 1, dense),
@@ -108,6 +116,12 @@ class Engine:
         self.clusters.real[:, st.RATE] = self.rate
         self.numbers[st.LOG_ALPHA] = math.log(self.concentration)
         self.refresh()
+
+    def set_strength(self, strength: float) -> None:
+        """Another number of pseudo-counts for the base measure of the words."""
+        self.prior.block_real[0, st.STRENGTH] = strength
+        strengths = self.prior.block_real[:, st.STRENGTH]
+        self.clusters.log_gamma[self.live] = gammaln(self.clusters.totals[self.live] + strengths)
 
     def refresh(self) -> None:
         """Recompute every sum over time, and the bound on them that ends the walks into the future."""
@@ -227,11 +241,39 @@ class Engine:
         old = len(self.prior.seen)
         if n_features <= old:
             return
-        room = max(n_features, 2 * old)
-        self.postings = st.more_features(self.postings, room)
+        self.prior.block_real[block, st.WIDTH] += n_features - old
+        self.postings = st.more_features(self.postings, n_features)
         self.prior = self.prior._replace(
-            seen=st.longer(self.prior.seen, room), block=st.longer(self.prior.block, room, block)
+            seen=st.longer(self.prior.seen, n_features), block=st.longer(self.prior.block, n_features, block)
         )
+
+    def reorder(self, order: np.ndarray) -> None:
+        """Put the window's documents into another order (that of time); lists follow."""
+        n, window = self.n_docs, self.window
+        place = np.empty(n + 1, dtype=np.int64)
+        place[order], place[-1] = np.arange(n), -1  # place[-1]: nobody stays nobody
+        lengths = np.diff(window.starts[: n + 1])[order]
+        entries = np.concatenate([np.arange(window.starts[i], window.starts[i + 1]) for i in order])
+        used = len(entries)
+        for array in (window.doc, window.doc_real, window.doc_wave, window.lengths, window.rows):
+            array[:n] = array[:n][order]
+        window.starts[1 : n + 1] = np.cumsum(lengths)
+        window.features[:used], window.counts[:used] = window.features[entries], window.counts[entries]
+        for column in (st.PREV, st.NEXT):
+            window.doc[:n, column] = place[window.doc[:n, column]]
+        for column in (st.FIRST, st.LAST):
+            self.clusters.whole[self.live, column] = place[self.clusters.whole[self.live, column]]
+
+    def place(self, labels: np.ndarray) -> None:
+        """Put every document of the window into the cluster with this number: 0 and on, in order of their births."""
+        at = 0
+        slots = np.full(int(labels.max(initial=-1)) + 1, -1, dtype=np.int64)
+        while True:
+            at = passes.place(*self.arrays(), self.events, at, self.n_docs, self.rate, labels, slots)
+            if at == self.n_docs:
+                break
+            self._enlarge()
+        self.refresh()
 
     # --- passes -------------------------------------------------------------------------------------------------------
 
@@ -246,7 +288,7 @@ class Engine:
         at = lo
         while True:
             at = passes.arrive(
-                *self._arrays(), self.events, at, hi, self.rate, budget, n_best, running, uniforms[at - lo :]
+                *self.arrays(), self.events, at, hi, self.rate, budget, n_best, running, uniforms[at - lo :]
             )
             if at == hi:
                 return
@@ -257,7 +299,7 @@ class Engine:
         self.counters[st.STAMP_NOW] += 1
         at = lo
         while True:
-            at = passes.resample(*self._arrays(), self.events, at, hi, self.rate, budget, n_best, uniforms[at - lo :])
+            at = passes.resample(*self.arrays(), self.events, at, hi, self.rate, budget, n_best, uniforms[at - lo :])
             if at == hi:
                 return
             self._enlarge()
@@ -274,7 +316,7 @@ class Engine:
             written = max(
                 written,
                 passes.gibbs(
-                    *self._arrays(),
+                    *self.arrays(),
                     active,
                     active_at,
                     progress,
@@ -294,7 +336,8 @@ class Engine:
             active, active_at = st.longer(active, slots), st.longer(active_at, slots, -1)
             log_probs, ids = st.longer(log_probs, slots + 2), st.longer(ids, slots + 2)
 
-    def _arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[Any, ...]:
+        """What most kernels take, in their order."""
         return (
             self.clusters,
             self.tables,
@@ -306,6 +349,33 @@ class Engine:
             self.numbers,
             self.scratch,
         )
+
+    def open(self, born: float) -> int:
+        """A new, empty cluster; its slot."""
+        self.make_room_for(np.zeros(0, dtype=np.int64))
+        return int(open_cluster(self.clusters, self.tables, self.counters, born, self.rate))
+
+    def move(self, docs: np.ndarray, target: int) -> None:
+        """Documents of the window go to this slot, whatever they had before."""
+        for i in docs.tolist():
+            entries = slice(int(self.window.starts[i]), int(self.window.starts[i + 1]))
+            self.make_room_for(self.window.features[entries])
+            clusters, tables, postings, prior, window, links, counters, numbers, _ = self.arrays()
+            take_out(clusters, tables, postings, prior, window, links, counters, numbers, i)
+            put_in(clusters, tables, postings, prior, window, links, counters, numbers, target, i, True)
+
+    def make_room_for(self, features: np.ndarray) -> None:
+        """Room for one more cluster with these features."""
+        while self.counters[st.N_FREE] < 1:
+            self.counters[st.NEED] = st.SLOTS
+            self._enlarge()
+        features = features.astype(np.int32)
+        while True:
+            lack = room_for(self.tables, self.postings, self.counters, features, 0, len(features))
+            if lack == 0:
+                return
+            self.counters[st.NEED] = st.TABLES if lack == 1 else st.POSTINGS
+            self._enlarge()
 
     def _enlarge(self) -> None:
         """Twice the room for whatever the last kernel asked for."""

@@ -68,9 +68,10 @@ def best_concentration(totals: np.ndarray, n_clusters: float) -> float:
     def excess(log_alpha: float) -> float:
         return wanted - float((1.0 / (1.0 + totals * math.exp(-log_alpha))).sum())
 
-    if n < 2 or excess(-60.0) * excess(60.0) > 0:
-        return 1.0
-    return math.exp(brentq(excess, -60.0, 60.0, xtol=1e-6))
+    lo, hi = -12.0, 20.0
+    if excess(lo) * excess(hi) > 0:  # too few or too many clusters for any concentration between
+        return math.exp(lo) if excess(lo) < 0 else math.exp(hi)
+    return math.exp(brentq(excess, lo, hi, xtol=1e-6))
 
 
 def rate_range(times: np.ndarray) -> tuple[float, float]:

@@ -6,6 +6,7 @@ import math
 import numpy as np
 
 from shoal.jit import kernel
+from shoal.streams.state import BASE_TIME, SLOT, TIME
 from shoal.streams.weight_kernels import carry_wave, wave_weight
 
 
@@ -71,3 +72,32 @@ def wave_members(times, labels, n_clusters, waves):
         seen[c] = True
         last[c] = times[i]
     return value, n_first
+
+
+@kernel
+def grid_update(clusters, window, upto, rates, log_alphas, total_u, clock, keep, log_liks):
+    """Add the documents that settle to the likelihood of every rate and concentration on a grid.
+
+    total_u holds each rate's T at the last settled document, whose time is clock[0]; keep < 1 forgets old evidence.
+    """
+    n_rates, n_alphas = len(rates), len(log_alphas)
+    totals = np.zeros(n_rates)
+    for i in range(upto):
+        c, t = window.doc[i, SLOT], window.doc_real[i, TIME]
+        first = clusters.grid_u[c, 0] == 0.0
+        gap = max(0.0, t - clock[0])
+        since = max(0.0, t - clusters.real[c, BASE_TIME])
+        for g in range(n_rates):
+            totals[g] = total_u[g] * math.exp(-rates[g] * gap)
+            total_u[g] = totals[g] + 1.0
+            log_w = 0.0
+            if first:
+                clusters.grid_u[c, g] = 1.0
+            else:
+                log_w = math.log(clusters.grid_u[c, g]) - rates[g] * since
+                clusters.grid_u[c, g] = 1.0 + clusters.grid_u[c, g] * math.exp(-rates[g] * since)
+            for a in range(n_alphas):
+                gain = log_alphas[a] if first else log_w
+                log_liks[g, a] = keep * log_liks[g, a] + gain - math.log(totals[g] + math.exp(log_alphas[a]))
+        clusters.real[c, BASE_TIME] = t
+        clock[0] = max(clock[0], t)

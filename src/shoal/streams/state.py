@@ -43,6 +43,7 @@ class Clusters(NamedTuple):
     base_wave: np.ndarray  # (slots, waves, 2) the kernel's sums over the settled members, at BASE_TIME
     life: np.ndarray  # (slots, LIFE_BINS) settled members by age
     moments: np.ndarray  # (slots, features, 2) sums and squares (Gaussian only)
+    grid_u: np.ndarray  # (slots, rates) what BASE_U would be at each rate that learning considers; 0: nobody settled
     live: np.ndarray  # (slots,) the first N_LIVE are the live slots
     free: np.ndarray  # (slots,) the first N_FREE are free
 
@@ -112,7 +113,7 @@ class Scratch(NamedTuple):
     by_count: np.ndarray  # (64,)
 
 
-def empty_clusters(slots: int, n_blocks: int, n_waves: int, n_dense: int) -> Clusters:
+def empty_clusters(slots: int, n_blocks: int, n_waves: int, n_dense: int, n_rates: int = 0) -> Clusters:
     whole = np.zeros((slots, 12), dtype=np.int64)
     whole[:, [ID, FIRST, LAST, HERE]] = -1
     return Clusters(
@@ -123,6 +124,7 @@ def empty_clusters(slots: int, n_blocks: int, n_waves: int, n_dense: int) -> Clu
         np.zeros((slots, n_waves, 2)),
         np.zeros((slots, LIFE_BINS), dtype=np.float32),
         np.zeros((slots, n_dense, 2)),
+        np.zeros((slots, n_rates)),
         np.zeros(slots, dtype=np.int64),
         np.arange(slots, dtype=np.int64)[::-1].copy(),
     )
@@ -185,7 +187,8 @@ def longer(array: np.ndarray, size: int, fill: float = 0) -> np.ndarray:
 def more_slots(clusters: Clusters, slots: int, counters: np.ndarray) -> Clusters:
     """Room for more clusters; the new slots are free."""
     old = len(clusters.whole)
-    fresh = empty_clusters(slots, clusters.totals.shape[1], clusters.base_wave.shape[1], clusters.moments.shape[1])
+    widths = (each.shape[1] for each in (clusters.totals, clusters.base_wave, clusters.moments, clusters.grid_u))
+    fresh = empty_clusters(slots, *widths)
     for array, bigger in zip(clusters, fresh, strict=True):
         bigger[:old] = array
     n_free = int(counters[N_FREE])

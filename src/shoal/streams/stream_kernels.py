@@ -74,6 +74,21 @@ def arrive(
 
 
 @kernel
+def place(
+    clusters, tables, postings, prior, window, links, counters, numbers, scratch, events, lo, hi, rate, labels, slots,
+):  # fmt: skip
+    """Put documents lo..hi-1 where the labels say; slots[label] is -1 until the label has a cluster."""
+    counters[STAMP_NOW] += 1
+    for i in range(lo, hi):
+        if not enough_room(clusters, tables, postings, window, counters, events, i):
+            return i
+        if slots[labels[i]] < 0:
+            slots[labels[i]] = open_cluster(clusters, tables, counters, window.doc_real[i, TIME], rate)
+        put_in(clusters, tables, postings, prior, window, links, counters, numbers, slots[labels[i]], i, True)
+    return hi
+
+
+@kernel
 def note_emptied(clusters, counters, events, old, into):
     """A cluster lost its last document to another: the user's eyes saw a merge."""
     at = counters[N_EVENTS]

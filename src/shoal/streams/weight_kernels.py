@@ -67,10 +67,10 @@ def log_weight(links, kind, c, p, t):
     if kind == EXPONENTIAL:
         if p >= 0:
             return math.log(links.doc_real[p, U]) - links.real[c, RATE] * (t - links.doc_real[p, TIME])
-        return math.log(links.real[c, BASE_U]) - links.real[c, RATE] * (t - links.real[c, BASE_TIME])
+        return math.log(links.real[c, BASE_U]) - links.real[c, RATE] * max(0.0, t - links.real[c, BASE_TIME])
     if p >= 0:
         return math.log(wave_weight(links.waves, links.doc_wave[p], t - links.doc_real[p, TIME]))
-    return math.log(wave_weight(links.waves, links.base_wave[c], t - links.real[c, BASE_TIME]))
+    return math.log(wave_weight(links.waves, links.base_wave[c], max(0.0, t - links.real[c, BASE_TIME])))
 
 
 @kernel

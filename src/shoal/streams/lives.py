@@ -1,0 +1,210 @@
+"""The life of a cluster: born, at its peak, last seen, how large over time, what became of it; and events.
+
+Live clusters keep their life in the engine's arrays. When a cluster is retired its life is written down here, in memory
+or, for a stream without end, in a history folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from shoal.base import storable
+from shoal.errors import BadInput, BadSource
+from shoal.streams import state as st
+from shoal.streams.engine import Engine
+
+WORTH_TELLING = 3  # clusters that never had so many members make no events and, once gone, leave no life behind
+
+
+@storable
+@dataclass
+class Life:
+    """One cluster over time."""
+
+    id: int
+    born: float
+    last_seen: float
+    peak: float  # when it was heaviest
+    size: int
+    counts: list[float]  # members in equal steps of time from birth on
+    step: float  # length of a step, 0 if all came at once
+    alive: bool = True
+    merged_into: int | None = None
+    name: str | None = None
+    pinned: bool = False
+    features: list[int] = field(default_factory=list)  # a retired cluster's words, all of them
+    amounts: list[float] = field(default_factory=list)
+    base_u: float = 0.0  # what revival needs
+    base_wave: list[float] = field(default_factory=list)
+    wakes: float | None = None  # when a periodic kernel will want it back
+
+    def times(self) -> np.ndarray:
+        """Where each step of ``counts`` begins."""
+        return self.born + self.step * np.arange(len(self.counts))
+
+
+def life_from_members(id_: int, times: np.ndarray, bins: int = st.LIFE_BINS) -> Life:
+    """A life straight from the times of its members.
+
+    >>> life = life_from_members(7, np.array([0.0, 1.0, 1.5, 8.0]), bins=4)
+    >>> life.born, life.last_seen, life.peak, life.counts
+    (0.0, 8.0, 0.0, [3.0, 0.0, 0.0, 1.0])
+    """
+    born, last = float(times.min()), float(times.max())
+    counts, edges = np.histogram(times, bins=bins, range=(born, last if last > born else born + 1.0))
+    step = float(edges[1] - edges[0]) if last > born else 0.0
+    return Life(
+        int(id_),
+        born,
+        last,
+        float(edges[int(np.argmax(counts))]),
+        len(times),
+        [float(count) for count in (counts if step else counts[:1])],
+        step,
+    )
+
+
+def life_of_slot(engine: Engine, slot: int) -> Life:
+    """The life of a live cluster: its settled members, and those still in the window."""
+    whole, real = engine.clusters.whole[slot], engine.clusters.real[slot]
+    counts = engine.clusters.life[slot].astype(float)
+    times = engine.window.doc_real[: engine.n_docs, st.TIME][engine.window.doc[: engine.n_docs, st.SLOT] == slot]
+    born, width = float(real[st.BORN]), float(real[st.BIN_WIDTH])
+    if times.size:
+        born = min(born, float(times.min()))
+        width = width or float(times.max() - born) / 8 or 0.0
+        bins = ((times - born) / width).astype(int) if width else np.zeros(times.size, int)
+        counts = np.concatenate([counts, np.zeros(max(0, int(bins.max()) + 1 - counts.size))])
+        np.add.at(counts, bins, 1.0)
+    filled = np.flatnonzero(counts)
+    counts = counts[: int(filled[-1]) + 1] if filled.size else counts[:1]
+    return Life(
+        int(whole[st.ID]),
+        born,
+        float(real[st.LAST_TIME]),
+        float(born + width * int(np.argmax(counts))),
+        int(whole[st.COUNT]),
+        counts.tolist(),
+        width,
+        pinned=bool(whole[st.PINNED]),
+    )
+
+
+@storable
+@dataclass
+class History:
+    """Lives of clusters that are gone, and labels that no longer change."""
+
+    folder: str | None = None
+    lives: dict[int, Life] = field(default_factory=dict)  # in memory: all without a folder, dormant ones with it
+    merged: dict[int, int] = field(default_factory=dict)  # emptied clusters and who got their documents
+    names: dict[int, str] = field(default_factory=dict)
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    n_labels: int = 0
+    n_retired: int = 0
+    edits: list[dict[str, Any]] = field(default_factory=list)  # what users did, as events
+
+    def __post_init__(self) -> None:
+        self.labels = np.array(self.labels) if not self.labels.flags.writeable else self.labels
+        if self.folder is not None:
+            try:
+                Path(self.folder).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise BadSource(f"history folder {self.folder!r} cannot be made: {error}.") from None
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
+    def keep_labels(self, labels: np.ndarray) -> None:
+        """Labels of documents that have settled, in order."""
+        if self.folder is not None:
+            with open(Path(self.folder) / "labels.int64", "ab") as out:
+                out.write(labels.astype("<i8").tobytes())
+        else:
+            need = self.n_labels + len(labels)
+            if need > len(self.labels):
+                self.labels = st.longer(self.labels, max(need, 2 * len(self.labels), 1024))
+            self.labels[self.n_labels : need] = labels
+        self.n_labels += len(labels)
+
+    def retire(self, life: Life) -> None:
+        """A cluster is gone; those that mattered are remembered."""
+        life.alive = False
+        self.n_retired += 1
+        if life.size < WORTH_TELLING and life.wakes is None:
+            return
+        if self.folder is not None:
+            with open(Path(self.folder) / "clusters.jsonl", "a") as out:
+                out.write(json.dumps(asdict(life)) + "\n")
+        if self.folder is None or life.wakes is not None:
+            self.lives[life.id] = life
+
+    def all_lives(self) -> Iterator[Life]:
+        """Every retired life worth telling, read back from the folder where there is one."""
+        path = Path(self.folder) / "clusters.jsonl" if self.folder is not None else None
+        if path is None:
+            yield from self.lives.values()
+        elif path.exists():
+            with open(path) as lines:
+                latest = {life["id"]: life for life in map(json.loads, lines)}
+            yield from (Life(**life) for life in latest.values())
+
+    def life(self, id_: int) -> Life:
+        """One retired life."""
+        if id_ in self.lives:
+            return self.lives[id_]
+        for life in self.all_lives():
+            if life.id == id_:
+                return life
+        raise BadInput(f"no retired cluster has id {id_} (those that never had {WORTH_TELLING} members are not kept).")
+
+
+def follow(merged: dict[int, int], id_: int) -> int:
+    """Who has the documents of an emptied cluster now.
+
+    >>> follow({1: 2, 2: 5}, 1)
+    5
+    """
+    seen = set()
+    while id_ in merged and id_ not in seen:
+        seen.add(id_)
+        id_ = merged[id_]
+    return id_
+
+
+def bursts(life: Life, *, least: int = 5, factor: float = 3.0) -> list[float]:
+    """Times at which a cluster spoke much more than it usually does: the first step of each run above the bar.
+
+    The bar is ``factor`` times the mean of the other steps, and at least ``least`` members in a step.
+
+    >>> bursts(Life(0, 0.0, 9.0, 3.0, 26, [1, 1, 2, 20, 1, 1], 1.5))
+    [4.5]
+    """
+    counts = np.asarray(life.counts, dtype=float)
+    if counts.size < 3:
+        return []
+    usual = (counts.sum() - counts) / (counts.size - 1)
+    high = (counts >= least) & (counts > factor * np.maximum(usual, 0.5))
+    begins = high & ~np.concatenate([[False], high[:-1]])
+    return [float(at) for at in life.times()[begins]]
+
+
+def events_of(lives: list[Life], edits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Births, bursts, merges and deaths in order of time, for clusters that had enough members to matter."""
+    events = list(edits)
+    for life in lives:
+        if life.size < WORTH_TELLING:
+            continue
+        events.append({"kind": "birth", "id": life.id, "into": None, "at": life.born})
+        events += [{"kind": "burst", "id": life.id, "into": None, "at": at} for at in bursts(life) if at > life.born]
+        if not life.alive:
+            kind = "death" if life.merged_into is None else "merge"
+            events.append({"kind": kind, "id": life.id, "into": life.merged_into, "at": life.last_seen})
+    return sorted(events, key=lambda event: (event["at"], event["id"]))

@@ -1,0 +1,328 @@
+"""TimeSensitiveMixture: threads and stories in a stream, unknown in number, that are born and fade."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from shoal.base import Estimator, TopFeatures, storable
+from shoal.errors import BadInput
+from shoal.streams import slots
+from shoal.streams import state as st
+from shoal.streams.beginnings import Beginnings
+from shoal.streams.edits import Edits
+from shoal.streams.engine import Engine
+from shoal.streams.evidence import Evidence
+from shoal.streams.gibbs import Plan, run_chains
+from shoal.streams.kernels_over_time import TimeKernel
+from shoal.streams.lives import Life, events_of, follow, life_from_members, life_of_slot
+from shoal.streams.options import as_inference
+from shoal.streams.posterior import by_birth, closest_sample, number_posterior, same_cluster
+from shoal.streams.rows import read_one, read_rows, read_times
+from shoal.streams.streaming import Stream
+from shoal.streams.visit_kernels import all_probabilities, own_gains, score_only
+
+LARGEST_MATRIX = 5000
+
+
+@storable
+class TimeSensitiveMixture(Edits, Beginnings, Estimator):
+    """Finds threads and stories in time-stamped messages: clusters that are born, grow, fade, unknown in number.
+
+    A message joins a cluster in proportion to the weight that the cluster's past messages still have (``kernel``), and
+    to how well its words fit; or it starts a new one (``concentration``). With a step kernel this is the ordinary
+    Dirichlet process mixture. ``fit`` samples all messages together (Gibbs); ``partial_fit`` and ``learn_one`` take
+    them as they come, re-sample only a short window, and keep memory bounded.
+
+    Parameters
+    ----------
+    kernel : a kernel over time; None learns the rate of an exponential one from the data
+    concentration : how readily new clusters start (alpha); None learns it
+    likelihood : "multinomial" (counts of words), "bernoulli" (sets of features) or "gaussian" (measurements)
+    base : what clusters look like before they have members: "background" (as all messages together), "uniform",
+        or an array with the mean share of each feature; for "gaussian" a row (mean, pseudo-count, shape, rate) each
+    strength : pseudo-counts of the base measure; None makes it worth 18 average messages, but at most 1 a feature
+    drift : rate at which a cluster's words are forgotten in the stream (0: never), for stories whose words change
+    evidence : kinds of evidence beside words (:class:`Evidence`), found by the names of their columns
+    inference : options of sampling and streaming, an :class:`Inference` or a dict
+    history : a folder for settled labels and retired clusters, so that memory stays flat on an endless stream
+    random_state : decides the answer
+
+    Attributes
+    ----------
+    labels_ : id of the cluster of each message seen, in the order given; ids are stable and never used again
+    clusters_ : the lives of clusters, largest first: born, peak, last_seen, size, counts over time, merged_into
+    events_ : births, bursts, merges and deaths in order of time
+    kernel_, concentration_ : as given or learned
+    samples_, n_clusters_posterior_, consensus_labels_ : after ``fit``, kept samples and what they say together
+
+    Examples
+    --------
+    Two conversations, an hour apart, about the same thing, and one about something else:
+
+    >>> from shoal.streams import ExponentialKernel, TimeSensitiveMixture
+    >>> X = np.array([[3, 0], [4, 1], [0, 4], [3, 0], [1, 4], [4, 0], [3, 1]])
+    >>> minutes = np.array([0, 1, 2, 2, 3, 60, 61])
+    >>> model = TimeSensitiveMixture(ExponentialKernel(half_life=2.0), concentration=0.2, random_state=0)
+    >>> model.fit(X, minutes).labels_
+    array([0, 0, 1, 0, 1, 2, 2])
+
+    The same, one message at a time:
+
+    >>> stream = TimeSensitiveMixture(ExponentialKernel(half_life=2.0), concentration=0.2, random_state=0)
+    >>> [stream.learn_one(words, time=t) for words, t in [(["tea", "milk"], 0), (["tea", "milk"], 1), (["car"], 1)]]
+    [0, 0, 1]
+    """
+
+    def __init__(
+        self,
+        kernel: TimeKernel | None = None,
+        *,
+        concentration: float | None = None,
+        likelihood: str = "multinomial",
+        base: Any = "background",
+        strength: float | None = None,
+        drift: float = 0.0,
+        evidence: Sequence[Evidence] = (),
+        inference: Any = None,
+        history: str | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.concentration = concentration
+        self.likelihood = likelihood
+        self.base = base
+        self.strength = strength
+        self.drift = drift
+        self.evidence = evidence
+        self.inference = inference
+        self.history = history
+        self.random_state = random_state
+
+    # --- learning -----------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, times: Any = None) -> TimeSensitiveMixture:
+        """Sample the clusters of all messages together.
+
+        ``times`` holds one number for each row, in any unit; without it the order of the rows is the clock.
+        """
+        family = self._judge()
+        rows = read_rows(self, X, family, fitting=True)
+        clock = read_times(X, times, rows.shape[0], 0)
+        order = np.argsort(clock, kind="stable")
+        rows, clock = rows[order], clock[order]
+        options = as_inference(self.inference)
+        prior = self._prior(rows, family)
+        plan = Plan(
+            kernel=self._start_kernel(clock),
+            concentration=self.concentration or 1.0,
+            family=family,
+            n_sweeps=options.n_sweeps,
+            burn_in=min(options.burn_in, options.n_sweeps - 1),
+            thin=options.thin,
+            learn_kernel=self._learns_rate() if options.learn is None else options.learn,
+            learn_concentration=self.concentration is None if options.learn is None else options.learn,
+            tolerance=options.tolerance,
+            floor=self._floor(),
+            pseudo=self._pseudo(rows),
+        )
+        random = check_random_state(self.random_state)
+        seeds = [int(seed) for seed in random.randint(0, 2**31 - 1, size=options.n_chains)]
+        chains = run_chains(rows, clock, prior, plan, seeds)
+        samples = np.array([by_birth(labels) for chain in chains for labels in chain.samples], dtype=np.int32)
+        labels = samples[closest_sample(samples)].astype(np.int64)
+        engine = chains[0].engine
+        kernel, concentration = engine.kernel, engine.concentration
+        self._start_stream(family, prior, kernel, concentration, seeds[0], self._pseudo(rows))
+        self.stream_.engine.append(rows, clock, first_number=0)
+        self.stream_.engine.place(labels)
+        self.stream_.n_seen, self.stream_.now = rows.shape[0], float(clock[-1])
+        back = np.argsort(order, kind="stable")
+        self.order_ = back
+        self.samples_ = samples[:, back]
+        self.n_clusters_posterior_ = number_posterior(samples)
+        self.consensus_labels_ = labels[back]
+        self.times_ = clock[back]
+        return self
+
+    def partial_fit(self, X: Any, times: Any = None) -> TimeSensitiveMixture:
+        """Go on with messages that come later, in order of arrival; columns may have been added at the end."""
+        family = self._judge()
+        started = hasattr(self, "stream_")
+        rows = read_rows(self, X, family, fitting=not started, growing=True)
+        if not started:
+            self._start_online(rows, family)
+        self._widen(rows.shape[1])
+        self.stream_.feed(rows, read_times(X, times, rows.shape[0], self.stream_.n_seen))
+        return self
+
+    def learn_one(self, message: Any, time: float | None = None) -> int:
+        """Take in one message and return the id of its cluster (which re-sampling may still correct).
+
+        ``message`` is a list of words, a mapping from words to counts, or a row of numbers; unknown words are learned.
+        """
+        started = hasattr(self, "stream_")
+        family = self.stream_.engine.counters[st.FAMILY] if started else self._judge()
+        row, vocabulary = read_one(message, getattr(self, "vocabulary_", None), getattr(self, "n_features_in_", 0))
+        if vocabulary is not None:
+            self.vocabulary_ = vocabulary
+        self.n_features_in_ = max(getattr(self, "n_features_in_", 0), row.shape[1])
+        if not started:
+            self._start_online(row, int(family))
+        self._widen(row.shape[1])
+        clock = np.array([float(self.stream_.n_seen if time is None else time)])
+        return int(self.stream_.feed(row, clock)[0])
+
+    def fit_predict(self, X: Any, times: Any = None, **kwargs: Any) -> np.ndarray:
+        """``fit(X, times).labels_``."""
+        return self.fit(X, times, **kwargs).labels_
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, times: Any = None) -> np.ndarray:
+        """The likeliest live cluster of each message at its time (now, if not given); -1 where a new one is."""
+        best = self._score(X, times)[0]
+        return np.where(best >= 0, self.stream_.engine.clusters.whole[best, st.ID], -1)
+
+    def predict_proba(self, X: Any, times: Any = None) -> np.ndarray:
+        """Probabilities over ``ids_of_clusters()``, and in the last column that of a new cluster."""
+        engine, lo, hi = self._ask(X, times)
+        out = np.zeros((hi - lo, engine.n_live + 1))
+        all_probabilities(*self._for_scores(engine), lo, hi, out)
+        engine.counters[st.N_DOCS] = lo
+        return out
+
+    def score_samples(self, X: Any, times: Any = None) -> np.ndarray:
+        """How sure ``predict`` is of each message, as a log probability."""
+        return self._score(X, times)[1]
+
+    def _score(self, X: Any, times: Any) -> tuple[np.ndarray, np.ndarray]:
+        engine, lo, hi = self._ask(X, times)
+        best, log_prob = np.zeros(hi - lo, dtype=np.int64), np.zeros(hi - lo)
+        score_only(*self._for_scores(engine), lo, hi, best, log_prob)
+        engine.counters[st.N_DOCS] = lo
+        return best, log_prob
+
+    def _ask(self, X: Any, times: Any) -> tuple[Engine, int, int]:
+        """Put messages behind the window for a moment; the caller takes them off again."""
+        check_is_fitted(self, "stream_")
+        engine = self.stream_.engine
+        rows = read_rows(self, X, int(engine.counters[st.FAMILY]), fitting=False)
+        given = times is not None or getattr(X, "times", None) is not None
+        clock = read_times(X, times, rows.shape[0], 0) if given else np.full(rows.shape[0], self.stream_.now)
+        lo, hi = engine.append(rows, clock, first_number=-1)
+        return engine, lo, hi
+
+    @staticmethod
+    def _for_scores(engine: Engine) -> tuple[Any, ...]:
+        clusters, tables, _, *others = engine.arrays()
+        return (clusters, tables, *others)
+
+    @property
+    def labels_(self) -> np.ndarray:
+        """Cluster of each message seen so far, in the order given (with a history folder: of those in the window)."""
+        if not hasattr(self, "stream_"):
+            raise AttributeError("labels_ appears once the model has been fitted")
+        history = self.stream_.history
+        settled = history.labels[: history.n_labels] if history.folder is None else np.zeros(0, dtype=np.int64)
+        window = self.stream_.engine.window.doc[: self.stream_.engine.n_docs, st.NUMBER]
+        recent = self.stream_.engine.labels[np.argsort(window, kind="stable")]
+        labels = np.concatenate([settled, recent])
+        n = len(getattr(self, "order_", ()))
+        if n and history.folder is None:
+            labels[:n] = labels[:n][self.order_]
+        return labels
+
+    @property
+    def kernel_(self) -> TimeKernel:
+        """The kernel in use."""
+        return self._stream_or_missing("kernel_").engine.kernel
+
+    @property
+    def concentration_(self) -> float:
+        """The concentration in use."""
+        return self._stream_or_missing("concentration_").engine.concentration
+
+    @property
+    def clusters_(self) -> list[Life]:
+        """The lives of all clusters worth telling, largest first; live ones of any size."""
+        stream = self._stream_or_missing("clusters_")
+        living = [life_of_slot(stream.engine, int(slot)) for slot in stream.engine.live]
+        if hasattr(self, "times_") and stream.history.n_labels == 0 and len(self.times_) == len(self.labels_):
+            labels = self.labels_
+            living = [life_from_members(id_, self.times_[labels == id_]) for id_ in np.unique(labels)]
+        lives = living + [life for life in stream.history.all_lives() if not life.alive]
+        for life in lives:
+            life.name = stream.history.names.get(life.id, life.name)
+            if not life.alive and life.merged_into is None and life.id in stream.history.merged:
+                life.merged_into = follow(stream.history.merged, life.id)
+        return sorted(lives, key=lambda life: (-life.size, life.id))
+
+    @property
+    def events_(self) -> list[dict[str, Any]]:
+        """Births, bursts, merges and deaths, in order of time."""
+        return events_of(self.clusters_, self._stream_or_missing("events_").history.edits)
+
+    def _stream_or_missing(self, name: str) -> Stream:
+        if "stream_" not in vars(self):
+            raise AttributeError(f"{name} appears once the model has been fitted")
+        return self.stream_
+
+    def ids_of_clusters(self) -> np.ndarray:
+        """Ids of the live clusters, in the order of ``predict_proba``'s columns."""
+        check_is_fitted(self, "stream_")
+        return np.asarray(self.stream_.engine.clusters.whole[self.stream_.engine.live, st.ID])
+
+    def cluster_weights(self, at: float | None = None) -> np.ndarray:
+        """What each live cluster weighs at a time (now, if not given), in the order of ``ids_of_clusters()``."""
+        check_is_fitted(self, "stream_")
+        return np.asarray(np.exp(self.stream_.log_weights(at)))
+
+    def same_cluster_matrix(self, items: Any = None) -> np.ndarray:
+        """After ``fit``: the share of samples in which two messages are together (all, or these items)."""
+        check_is_fitted(self, "samples_")
+        chosen = np.arange(self.samples_.shape[1]) if items is None else np.asarray(items)
+        if chosen.size > LARGEST_MATRIX:
+            raise BadInput(
+                f"a matrix of {chosen.size} x {chosen.size} pairs is too large; choose {LARGEST_MATRIX} items at most."
+            )
+        return same_cluster(self.samples_, chosen)
+
+    def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
+        """The features that set a cluster, live or retired, apart from the background."""
+        check_is_fitted(self, "stream_")
+        engine = self.stream_.engine
+        found = np.flatnonzero(self.ids_of_clusters() == cluster)
+        if found.size:
+            return slots.top_features(engine, int(engine.live[found[0]]), n)
+        life = self.stream_.history.life(int(cluster))
+        return slots.lift(engine, np.asarray(life.features, dtype=np.int64), np.asarray(life.amounts), n)
+
+    def typicality(self) -> np.ndarray | None:
+        """After ``fit``: for each message, the gain in log likelihood per word over a new cluster."""
+        check_is_fitted(self, "stream_")
+        engine = self.stream_.engine
+        if engine.n_docs != len(self.labels_):
+            return None
+        gains = np.zeros(engine.n_docs)
+        clusters, tables, _, prior, window, _, counters, numbers, _ = engine.arrays()
+        own_gains(clusters, tables, prior, window, counters, numbers, engine.n_docs, gains)
+        gains /= np.maximum(1.0, engine.window.lengths[: engine.n_docs].sum(axis=1))
+        order = getattr(self, "order_", None)
+        return gains if order is None else gains[order]
+
+    def cluster_uncertainty(self) -> np.ndarray | None:
+        """After ``fit``: 1 minus the mean share of samples in which members of a cluster are together."""
+        if not hasattr(self, "samples_") or self.samples_.shape[1] > LARGEST_MATRIX:
+            return None
+        together, labels = self.same_cluster_matrix(), self.consensus_labels_
+        return np.array([1.0 - together[np.ix_(labels == id_, labels == id_)].mean() for id_ in self.ids_of_clusters()])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.positive_only = self.likelihood != "gaussian"
+        return tags

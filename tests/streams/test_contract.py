@@ -1,0 +1,138 @@
+"""scikit-learn's own checks, and the laws every shoal model keeps."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import shoal
+from shoal.datasets import threads
+from shoal.errors import BadInput
+from shoal.streams import ExponentialKernel, Inference, PeriodicKernel, TimeSensitiveMixture
+
+QUICK = Inference(n_sweeps=20, burn_in=10)
+
+
+def excused(estimator):
+    of_classes = "scikit-learn takes whatever has predict_proba and accepts sparse rows for a classifier"
+    excuses = {
+        "check_fit_score_takes_y": "the second argument of fit is times, for that is what the model is about",
+        "check_estimator_sparse_array": of_classes,
+        "check_estimator_sparse_matrix": of_classes,
+    }
+    if estimator.likelihood != "gaussian":
+        excuses["check_clustering"] = "its blobs have negative coordinates, and counts have none"
+    return excuses
+
+
+@parametrize_with_checks(
+    [
+        TimeSensitiveMixture(inference=QUICK, random_state=0),
+        TimeSensitiveMixture(likelihood="gaussian", inference=QUICK, random_state=0),
+    ],
+    expected_failed_checks=excused,
+)
+def test_scikit_learn(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return threads(300, n_features=200, length=15, prior=0.02, zipf=1.0, decay=0.1, concentration=0.5, random_state=1)
+
+
+def test_sparse_equals_dense_and_read_only_is_fine(data):
+    model = TimeSensitiveMixture(inference=QUICK, random_state=0)
+    X = data.X.copy()
+    X.data.flags.writeable = False
+    a = clone(model).fit(X, data.times)
+    b = clone(model).fit(data.X.toarray(), data.times)
+    np.testing.assert_array_equal(a.labels_, b.labels_)
+    np.testing.assert_array_equal(a.labels_, clone(model).fit(data).labels_)
+
+
+@pytest.mark.parametrize("likelihood", ["multinomial", "bernoulli", "gaussian"])
+def test_fit_in_any_order_of_rows(data, likelihood):
+    """Labels come back in the order of the rows; times alone decide the order of the clock."""
+    X = data.X[:80, :30].toarray()
+    mixed = np.random.default_rng(0).permutation(80)
+    model = TimeSensitiveMixture(likelihood=likelihood, inference=QUICK, random_state=0)
+    straight = clone(model).fit(X, data.times[:80])
+    shuffled = clone(model).fit(X[mixed], data.times[:80][mixed])
+    np.testing.assert_array_equal(straight.labels_[mixed], shuffled.labels_)
+    np.testing.assert_allclose(straight.typicality()[mixed], shuffled.typicality(), rtol=1e-9)
+    assert shuffled.samples_.shape == (2, 80)
+    assert shuffled.n_clusters_posterior_.sum() == pytest.approx(1.0)
+    together = shuffled.same_cluster_matrix()
+    assert together.shape == (80, 80)
+    assert (np.diag(together) == 1.0).all()
+
+
+def test_save_and_load_predict_the_same(data, tmp_path):
+    kernel = ExponentialKernel(0.1) + 0.1 * PeriodicKernel(50.0, 0.001)
+    model = TimeSensitiveMixture(kernel, concentration=1.0, inference=QUICK, random_state=0).fit(data)
+    shoal.save(tmp_path / "model.shoal", model)
+    again = shoal.load(tmp_path / "model.shoal")
+    again = getattr(again, "model", again)
+    before = model.labels_.copy()
+    for method in ("predict", "predict_proba", "score_samples"):
+        asked = getattr(model, method)(data.X[:50], data.times[:50])
+        np.testing.assert_array_equal(asked, getattr(again, method)(data.X[:50], data.times[:50]))
+    np.testing.assert_array_equal(model.labels_, before)
+    np.testing.assert_array_equal(again.labels_, before)
+    assert again.kernel_ == kernel
+
+
+def test_probabilities_agree_with_predictions(data):
+    model = TimeSensitiveMixture(inference=QUICK, random_state=0).fit(data)
+    p = model.predict_proba(data.X, data.times)
+    np.testing.assert_allclose(p.sum(axis=1), 1.0)
+    ids = np.append(model.ids_of_clusters(), -1)
+    np.testing.assert_array_equal(ids[p.argmax(axis=1)], model.predict(data.X, data.times))
+
+
+def test_empty_rows_and_unseen_features_are_survived():
+    X = sp.csr_matrix(np.array([[0, 0, 0], [2, 0, 0], [0, 0, 0], [3, 0, 0]]))
+    model = TimeSensitiveMixture(inference=QUICK, random_state=0).fit(X)
+    assert model.labels_.shape == (4,)
+    assert model.predict(np.array([[0, 0, 5]])).shape == (1,)
+    stream = TimeSensitiveMixture(random_state=0).partial_fit(X)
+    assert stream.labels_.shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        ({"likelihood": "poisson"}, "likelihood"),
+        ({"concentration": -1.0}, "concentration"),
+        ({"strength": 0.0}, "strength"),
+        ({"drift": -1.0}, "drift"),
+        ({"base": "flat"}, "base"),
+        ({"base": [1.0, 2.0]}, "base"),
+        ({"kernel": 0.5}, "kernel"),
+        ({"inference": {"sweeps": 3}}, "n_sweeps"),
+        ({"inference": {"window": -3}}, "window"),
+    ],
+)
+def test_wrong_options_are_named(options, word):
+    with pytest.raises(BadInput, match=word):
+        TimeSensitiveMixture(**options).fit(np.eye(3))
+
+
+def test_wrong_times_are_named():
+    model = TimeSensitiveMixture(inference=QUICK)
+    with pytest.raises(BadInput, match=r"times has shape \(2,\)"):
+        model.fit(np.eye(3), [1.0, 2.0])
+    with pytest.raises(BadInput, match=r"times\[1\]"):
+        model.fit(np.eye(3), [1.0, np.nan, 2.0])
+    with pytest.raises(BadInput, match="numbers or datetimes"):
+        model.fit(np.eye(3), ["a", "b", "c"])
+
+
+def test_datetimes_are_seconds():
+    times = np.array(["2019-04-01T00:00:00", "2019-04-01T00:00:01", "2019-04-01T00:00:01.5"], dtype="datetime64[ms]")
+    model = TimeSensitiveMixture(inference=QUICK, random_state=0).fit(np.eye(3), times)
+    np.testing.assert_allclose(np.diff(model.times_), [1.0, 0.5])

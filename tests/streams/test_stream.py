@@ -1,0 +1,264 @@
+"""The stream: the same answer however it is cut, resumed or saved; bounded; late messages; edits; lives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import shoal
+from shoal.datasets import threads
+from shoal.errors import BadInput
+from shoal.streams import Evidence, ExponentialKernel, Inference, PeriodicKernel, TimeSensitiveMixture, with_evidence
+from shoal.streams import state as st
+from shoal.streams.posterior import distance
+
+SMALL = Inference(window=60, batch=20, resamplings=2)
+
+
+@pytest.fixture(scope="module")
+def data():
+    return threads(800, n_features=500, length=12, prior=0.01, zipf=1.0, decay=0.05, concentration=0.3, random_state=4)
+
+
+def fed(data, cuts, **options):
+    model = TimeSensitiveMixture(inference=SMALL, random_state=3, **options)
+    for lo, hi in zip([0, *cuts], [*cuts, len(data)], strict=True):
+        model.partial_fit(data.X[lo:hi], data.times[lo:hi])
+    return model
+
+
+def test_it_finds_the_threads(data):
+    model = fed(data, [])
+    assert distance(model.labels_, np.asarray(data.labels)) < 0.5
+    assert 1e-3 < float(model.kernel_.parameters()[0]) < 1.0
+
+
+def test_the_cut_into_calls_does_not_matter(data):
+    whole = fed(data, [])
+    np.testing.assert_array_equal(whole.labels_, fed(data, [1, 7, 133, 500]).labels_)
+    single = TimeSensitiveMixture(inference=SMALL, random_state=3)
+    for row, time in zip(data.X[:130], data.times[:130], strict=True):
+        single.learn_one(row, time)
+    np.testing.assert_array_equal(single.labels_, fed(data[:130], []).labels_)
+
+
+@pytest.mark.parametrize("options", [{}, {"drift": 0.01}, {"kernel": PeriodicKernel(30.0, 0.02), "concentration": 0.3}])
+def test_saved_in_mid_stream_and_resumed_bit_for_bit(data, tmp_path, options):
+    model = fed(data[:333], [], **options)
+    shoal.save(tmp_path / "model.shoal", model)
+    again = shoal.load(tmp_path / "model.shoal")
+    again = getattr(again, "model", again)
+    for each in (model, again):
+        each.partial_fit(data.X[333:], data.times[333:])
+    np.testing.assert_array_equal(model.labels_, again.labels_)
+    a, b = model.stream_.engine, again.stream_.engine
+    for group in ("clusters", "tables", "postings", "window", "prior"):
+        for left, right in zip(getattr(a, group), getattr(b, group), strict=True):
+            np.testing.assert_array_equal(left, right)
+    np.testing.assert_array_equal(a.numbers, b.numbers)
+
+
+def words_by_cluster(model):
+    """Totals of the live clusters' tables, recounted from scratch."""
+    engine = model.stream_.engine
+    for slot in engine.live:
+        start = engine.clusters.whole[slot, st.START]
+        size = st.SMALLEST_TABLE << engine.clusters.whole[slot, st.SIZE_CLASS]
+        yield slot, engine.tables.counts[start : start + size][engine.tables.keys[start : start + size] >= 0].sum()
+
+
+def test_tables_and_index_stay_true(data):
+    """After hundreds of moves: totals are sums of tables, and every posting entry equals its table's count."""
+    model = fed(data, [])
+    engine = model.stream_.engine
+    for slot, total in words_by_cluster(model):
+        assert total == engine.clusters.totals[slot].sum()
+    whole, postings, tables = engine.clusters.whole, engine.postings, engine.tables
+    n_entries = 0
+    for feature in range(500):
+        for at in range(postings.start[feature], postings.start[feature] + postings.length[feature]):
+            slot = postings.slot[at]
+            if whole[slot, st.ID] == postings.owner[at]:
+                start, size = whole[slot, st.START], st.SMALLEST_TABLE << whole[slot, st.SIZE_CLASS]
+                found = start + np.flatnonzero(tables.keys[start : start + size] == feature)
+                assert found.size == 1
+                assert tables.counts[found[0]] == postings.amount[at]
+                assert tables.where[found[0]] == at - postings.start[feature]
+                n_entries += 1
+    assert n_entries == whole[engine.live, st.N_TERMS].sum()
+    counts = np.bincount(engine.window.doc[: engine.n_docs, st.SLOT], minlength=len(whole))
+    np.testing.assert_array_equal(whole[engine.live, st.COUNT] - whole[engine.live, st.N_BASE], counts[engine.live])
+
+
+def test_index_and_exhaustive_scores_choose_alike(data):
+    near = fed(data, [])
+    full = TimeSensitiveMixture(inference=Inference(window=60, batch=20, budget=-1), random_state=3).partial_fit(
+        data.X, data.times
+    )
+    assert distance(near.labels_, full.labels_) < 0.1
+
+
+def test_memory_stays_bounded_on_a_long_stream():
+    rng = np.random.default_rng(0)
+    model = TimeSensitiveMixture(ExponentialKernel(0.05), concentration=1.0, inference=SMALL, random_state=0)
+    sizes = []
+    for day in range(12):
+        words = rng.integers(0, 400, (400, 6)) + 50 * (day % 3)
+        X = sp.csr_matrix((np.ones(2400), words.ravel(), np.arange(0, 2401, 6)), shape=(400, 500))
+        X.sum_duplicates()
+        model.partial_fit(X, np.arange(400.0) + 400 * day)
+        engine = model.stream_.engine
+        groups = (engine.clusters, engine.tables, engine.postings, engine.window, engine.prior)
+        sizes.append(sum(array.nbytes for group in groups for array in group))
+    assert sizes[-1] <= 1.3 * sizes[3]
+    assert model.stream_.history.n_retired > 100
+
+
+def test_late_messages_take_their_place(data):
+    """A message that comes late, but within the window, ends where it would have been."""
+    late = np.arange(200)
+    late[[120, 125]] = late[[125, 120]]
+    model = TimeSensitiveMixture(ExponentialKernel(0.05), concentration=0.3, inference=SMALL, random_state=3)
+    model.partial_fit(data.X[late], data.times[late])
+    times = model.stream_.engine.window.doc_real[: model.stream_.engine.n_docs, st.TIME]
+    assert (np.diff(times) >= 0).all()
+    straight = TimeSensitiveMixture(ExponentialKernel(0.05), concentration=0.3, inference=SMALL, random_state=3)
+    straight.partial_fit(data.X[:200], data.times[:200])
+    assert distance(model.labels_[np.argsort(late)], straight.labels_) < 0.25
+    assert model.stream_.n_late == 0
+    model.partial_fit(data.X[:1], data.times[:1])  # long ago: taken as if at the window's edge
+    assert model.stream_.n_late == 1
+
+
+def test_growing_vocabulary():
+    model = TimeSensitiveMixture(base="uniform", random_state=0)
+    first = model.learn_one(["rain", "rain", "rain", "wind"], time=0.0)
+    assert model.learn_one({"rain": 4, "storm": 1}, time=1.0) == first
+    other = model.learn_one(["goal", "goal", "goal", "match"], time=1.5)
+    assert other != first
+    assert model.learn_one(["goal", "goal", "goal", "cup"], time=2.0) == other
+    assert list(model.vocabulary_) == ["rain", "wind", "storm", "goal", "match", "cup"]
+    assert model.name_features(model.top_features(other, 1).features) == ["goal"]
+    with pytest.raises(BadInput, match="split"):
+        model.learn_one("goal and cup")
+    wide = TimeSensitiveMixture(random_state=0).partial_fit(np.eye(3)).partial_fit(np.eye(5))
+    assert wide.n_features_in_ == 5
+
+
+def test_evidence_joins_what_words_leave_apart():
+    texts = [["aa", "ab"], ["zz", "zy"], ["ac", "ad"], ["zx", "zw"], ["ae", "af"], ["zv", "zu"]]
+    owners = ["anna", "ben", "anna", "ben", "anna", "ben"]
+    names = sorted({word for text in texts for word in text})
+    X = sp.csr_matrix([[float(name in text) for name in names] for text in texts])
+    wide, vocabulary = with_evidence(X, names, {"owner": owners})
+    rows = shoal.Dataset(X=wide, vocabulary=vocabulary, times=np.arange(6.0))
+    options = {"kernel": ExponentialKernel(0.1), "concentration": 0.2, "random_state": 0}
+    plain = TimeSensitiveMixture(**options).partial_fit(X, np.arange(6.0))
+    assert len(set(plain.labels_)) > 2
+    model = TimeSensitiveMixture(evidence=[Evidence("owner:", weight=3.0)], **options).partial_fit(rows)
+    assert model.labels_.tolist() == [0, 1, 0, 1, 0, 1]
+
+
+def two_stories():
+    X = np.zeros((40, 4))
+    X[::2, :2], X[1::2, 2:] = 3.0, 3.0
+    model = TimeSensitiveMixture(
+        ExponentialKernel(0.1), concentration=0.1, base="uniform", strength=2.0, inference=SMALL
+    )
+    return model.partial_fit(X, np.arange(40.0))
+
+
+def test_merge_split_pin_name():
+    model = two_stories()
+    assert sorted(set(model.labels_)) == [0, 1]
+    fresh = model.split_cluster(0, [30, 32, 34])
+    assert model.labels_[[28, 30, 32, 34, 36]].tolist() == [0, fresh, fresh, fresh, 0]
+    model.merge_clusters(fresh, 1)
+    assert model.labels_[30] == 1
+    assert fresh not in model.ids_of_clusters()
+    engine = model.stream_.engine
+    for slot, total in words_by_cluster(model):
+        assert total == pytest.approx(engine.clusters.totals[slot].sum())
+    model.name_cluster(1, "the other story")
+    assert {life.id: life.name for life in model.clusters_}[1] == "the other story"
+    model.pin(1)
+    model.partial_fit(np.tile([3.0, 3.0, 0, 0], (200, 1)), np.arange(1000.0, 1200.0))
+    assert 1 in model.ids_of_clusters()
+    assert [event["kind"] for event in model.events_ if event["id"] == fresh][:2] == ["split", "merge"]
+    with pytest.raises(BadInput, match="itself"):
+        model.merge_clusters(1, 1)
+    with pytest.raises(BadInput, match="not all"):
+        model.split_cluster(1, [])
+    with pytest.raises(BadInput, match="no live cluster"):
+        model.pin(99)
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_lives_death_and_revival(tmp_path, folder):
+    model = two_stories()
+    if folder:
+        model.stream_.history.folder = str(tmp_path)
+    model.partial_fit(np.tile([0, 0, 3.0, 3.0], (200, 1)), np.arange(500.0, 700.0))
+    gone = next(life for life in model.clusters_ if life.id == 0)
+    assert (gone.alive, gone.born, gone.last_seen, gone.size) == (False, 0.0, 38.0, 20)
+    assert sum(gone.counts) == 20
+    assert {"kind": "death", "id": 0, "into": None, "at": 38.0} in model.events_
+    assert model.top_features(0, 2).features.tolist() == [0, 1]
+    model.revive(0)
+    assert model.predict(np.array([[3.0, 3.0, 0, 0]])).tolist() == [0]
+
+
+def test_weekly_clusters_sleep_and_wake():
+    """A periodic kernel: silent between weeks, retired to sleep, awake for the next announcement."""
+    rng = np.random.default_rng(0)
+    times, X = [], []
+    for day in np.arange(0.0, 60.0, 0.05):
+        weekly = abs((day + 3.5) % 7.0 - 3.5) < 0.05
+        row = np.zeros(30)
+        row[[0, 1] if weekly else rng.integers(2, 30, 2)] += 4.0
+        times.append(day)
+        X.append(row)
+    kernel = ExponentialKernel(1.0) + PeriodicKernel(period=7.0, rate=0.01, sharpness=20.0)
+    model = TimeSensitiveMixture(
+        kernel, concentration=0.05, base="uniform", strength=3.0, random_state=0,
+        inference=Inference(window=20, batch=10, retire_below=0.2),
+    ).partial_fit(np.array(X), times)  # fmt: skip
+    labels = model.labels_[np.array([row[0] > 0 for row in X])]
+    assert len(set(labels)) == 1
+    assert model.stream_.history.n_retired > 0
+
+
+def test_words_drift():
+    """A story whose words change over its life stays one story if old words are forgotten."""
+    n, width = 300, 40
+    X = np.zeros((n, width))
+    for i in range(n):
+        X[i, (i * (width - 6) // n) : (i * (width - 6) // n) + 6] = 2.0
+    times = np.arange(n, dtype=float)
+    model = TimeSensitiveMixture(
+        ExponentialKernel(0.02), concentration=0.05, drift=0.05, base="uniform", strength=4.0, inference=SMALL
+    ).partial_fit(X, times)
+    still = TimeSensitiveMixture(
+        ExponentialKernel(0.02), concentration=0.05, base="uniform", strength=4.0, inference=SMALL
+    ).partial_fit(X, times)
+    assert len(set(model.labels_)) < len(set(still.labels_))
+
+
+def test_history_folder_keeps_memory_flat(data, tmp_path):
+    model = TimeSensitiveMixture(inference=SMALL, random_state=3, history=str(tmp_path / "log"))
+    model.partial_fit(data.X, data.times)
+    settled = np.fromfile(tmp_path / "log" / "labels.int64", dtype="<i8")
+    plain = fed(data, [])
+    np.testing.assert_array_equal(np.concatenate([settled, model.labels_]), plain.labels_)
+    assert model.stream_.history.labels.size == 0
+
+
+def test_fit_then_go_on(data):
+    model = TimeSensitiveMixture(inference=Inference(n_sweeps=20, burn_in=10, window=60, batch=20), random_state=0)
+    model.fit(data.X[:200], data.times[:200])
+    first = model.labels_.copy()
+    model.partial_fit(data.X[200:], data.times[200:])
+    assert len(model.labels_) == 800
+    assert distance(model.labels_[:200], first) < 0.3
+    assert distance(model.labels_, np.asarray(data.labels)) < 0.6
