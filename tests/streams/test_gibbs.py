@@ -155,7 +155,7 @@ def test_chains_depend_on_their_seed_alone_and_find_plain_clusters():
     truth = np.repeat([0, 1, 2], 20)
     X = sp.csr_matrix(np.eye(3)[truth] * 30 + rng.poisson(0.2, (60, 3)), dtype=float)
     times = np.arange(60.0)
-    plan = Plan(ExponentialKernel(0.1), 0.3, 0, 30, 20, 2, False, False, 1e-9, 0.5, (0.5, 0.5))
+    plan = Plan(ExponentialKernel(0.1), 0.3, 0, 30, 20, 2, False, False, False, 1e-9, 0.5, (0.5, 0.5))
     chains = [run_chain(X, times, priors.make_prior(3, strength=3.0), plan, seed) for seed in (1, 1, 2)]
     np.testing.assert_array_equal(chains[0].samples, chains[1].samples)
     assert len(chains[0].samples) == 5

@@ -101,7 +101,8 @@ def test_index_and_exhaustive_scores_choose_alike(data):
 
 def test_memory_stays_bounded_on_a_long_stream():
     rng = np.random.default_rng(0)
-    model = TimeSensitiveMixture(ExponentialKernel(0.05), concentration=1.0, inference=SMALL, random_state=0)
+    options = {"concentration": 1.0, "strength": 20.0, "inference": SMALL, "random_state": 0}
+    model = TimeSensitiveMixture(ExponentialKernel(0.05), **options)
     sizes = []
     for day in range(12):
         words = rng.integers(0, 400, (400, 6)) + 50 * (day % 3)

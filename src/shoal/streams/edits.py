@@ -103,7 +103,9 @@ class Edits:
             add_term(clusters.whole, engine.tables, engine.postings, engine.counters, target, feature, amount)
         clusters.totals[target] += clusters.totals[source]
         clusters.moments[target] += clusters.moments[source]
-        clusters.log_gamma[target] = gammaln(clusters.totals[target] + engine.prior.block_real[:, st.STRENGTH])
+        strengths = engine.prior.block_real[:, st.STRENGTH]
+        clusters.log_gamma[target] = gammaln(clusters.totals[target] + strengths)
+        clusters.log_unit[target] = np.log1p(clusters.totals[target] / strengths)
         self._join_weights(source, target)
         moved = clusters.whole[source, st.N_BASE]
         clusters.whole[target, st.COUNT] += moved

@@ -120,8 +120,9 @@ class Engine:
     def set_strength(self, strength: float) -> None:
         """Another number of pseudo-counts for the base measure of the words."""
         self.prior.block_real[0, st.STRENGTH] = strength
-        strengths = self.prior.block_real[:, st.STRENGTH]
-        self.clusters.log_gamma[self.live] = gammaln(self.clusters.totals[self.live] + strengths)
+        strengths, totals = self.prior.block_real[:, st.STRENGTH], self.clusters.totals[self.live]
+        self.clusters.log_gamma[self.live] = gammaln(totals + strengths)
+        self.clusters.log_unit[self.live] = np.log1p(totals / strengths)
 
     def refresh(self) -> None:
         """Recompute every sum over time, and the bound on them that ends the walks into the future."""
@@ -193,7 +194,7 @@ class Engine:
         window = self.window
         window.doc[lo:hi] = -1
         window.doc[lo:hi, st.NUMBER] = np.arange(first_number, first_number + n)
-        window.doc_real[lo:hi] = 1.0
+        window.doc_real[lo:hi] = [0.0, 1.0, 1.0, 0.0]
         window.doc_real[lo:hi, st.TIME] = times
         window.starts[lo : hi + 1] = used + X.indptr
         window.features[used : used + X.nnz] = X.indices
@@ -294,12 +295,16 @@ class Engine:
                 return
             self._enlarge()
 
-    def resample(self, lo: int, hi: int, *, budget: int, n_best: int, uniforms: np.ndarray) -> None:
-        """One Gibbs pass over documents lo..hi-1."""
+    def resample(
+        self, lo: int, hi: int, *, budget: int, n_best: int, uniforms: np.ndarray, sure: float = math.inf
+    ) -> None:
+        """One Gibbs pass over documents lo..hi-1, but those that are sure of their cluster."""
         self.counters[st.STAMP_NOW] += 1
         at = lo
         while True:
-            at = passes.resample(*self.arrays(), self.events, at, hi, self.rate, budget, n_best, uniforms[at - lo :])
+            at = passes.resample(
+                *self.arrays(), self.events, at, hi, self.rate, budget, n_best, sure, uniforms[at - lo :]
+            )
             if at == hi:
                 return
             self._enlarge()

@@ -12,7 +12,7 @@ from shoal.progress import task
 from shoal.streams import state as st
 from shoal.streams.engine import EXHAUSTIVE, Engine
 from shoal.streams.kernels_over_time import TimeKernel
-from shoal.streams.learning import maximise
+from shoal.streams.learning import learn_strength, maximise
 from shoal.streams.priors import surprise
 from shoal.streams.state import Prior
 from shoal.threads import ordered_map
@@ -30,6 +30,7 @@ class Plan:
     thin: int
     learn_kernel: bool
     learn_concentration: bool
+    learn_strength: bool
     tolerance: float  # bound on the error of each conditional probability
     floor: float
     pseudo: tuple[float, float]
@@ -97,7 +98,11 @@ def reach_of(engine: Engine, least: float, tolerance: float) -> float:
 
 def learn(engine: Engine, times: np.ndarray, plan: Plan, sweep: int, chain: Chain) -> None:
     """A damped M step: full steps in the first half of burn-in, averaged ones in the second."""
-    if not (plan.learn_kernel or plan.learn_concentration) or sweep % 2 == 0:
+    if sweep % 2 == 0:
+        return
+    if plan.learn_strength:
+        learn_strength(engine)
+    if not (plan.learn_kernel or plan.learn_concentration):
         return
     kernel, alpha = maximise(times, [engine.labels], engine.kernel if plan.learn_kernel else Fixed(engine.kernel))
     late = sweep - plan.burn_in // 2

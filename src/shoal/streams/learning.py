@@ -8,14 +8,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize, minimize_scalar
 
 from shoal.streams import learning_kernels
+from shoal.streams import state as st
 from shoal.streams.kernels_over_time import ExponentialKernel, StepKernel, TimeKernel
 
+if TYPE_CHECKING:
+    from shoal.streams.engine import Engine
+
+STRENGTH_STEPS = np.array([0.7, 0.85, 1.0, 1.18, 1.4])
+MANY_CLUSTERS = 200  # enough to judge the strength by
 SLOWEST, FASTEST = 1e-2, 20.0  # learned rates lie between SLOWEST / whole span and FASTEST / mean gap
 
 
@@ -142,3 +148,18 @@ def _maximise_any(times: np.ndarray, samples: Sequence[np.ndarray], kernel: Time
     )
     better = kernel.with_parameters(start * np.exp(np.clip(found.x, -6.0, 6.0)))
     return better, at(better)[1]
+
+
+def learn_strength(engine: Engine) -> None:
+    """Move the strength of the words' base measure a step towards what the present clusters make likeliest."""
+    live = engine.live[engine.clusters.whole[engine.live, st.COUNT] > 1]
+    if live.size < 2 or engine.counters[st.FAMILY] != st.MULTINOMIAL or engine.numbers[st.DRIFT] > 0.0:
+        return
+    some = np.ascontiguousarray(np.sort(live)[:: 1 + live.size // MANY_CLUSTERS])
+    floor, block = float(engine.numbers[st.FLOOR]), engine.prior.block_real[0]
+    log_probs = np.zeros(STRENGTH_STEPS.size)
+    learning_kernels.strength_evidence(
+        engine.clusters, engine.tables, engine.prior, floor, some, STRENGTH_STEPS, log_probs
+    )
+    stronger = float(block[st.STRENGTH] * STRENGTH_STEPS[int(np.argmax(log_probs))])
+    engine.set_strength(min(max(stronger, 0.1), float(block[st.WIDTH])))

@@ -6,7 +6,8 @@ import math
 import numpy as np
 
 from shoal.jit import kernel
-from shoal.streams.state import BASE_TIME, SLOT, TIME
+from shoal.streams.likelihood_kernels import base_of, log_gamma
+from shoal.streams.state import BASE_TIME, SIZE_CLASS, SLOT, SMALLEST_TABLE, START, STRENGTH, TIME
 from shoal.streams.weight_kernels import carry_wave, wave_weight
 
 
@@ -101,3 +102,25 @@ def grid_update(clusters, window, upto, rates, log_alphas, total_u, clock, keep,
                 log_liks[g, a] = keep * log_liks[g, a] + gain - math.log(totals[g] + math.exp(log_alphas[a]))
         clusters.real[c, BASE_TIME] = t
         clock[0] = max(clock[0], t)
+
+
+@kernel
+def strength_evidence(clusters, tables, prior, floor, slots, factors, out):
+    """log P(words of these clusters) when the base measure of words is made stronger by each factor."""
+    out[:] = 0.0
+    strength = prior.block_real[0, STRENGTH]
+    for c in slots:
+        start = clusters.whole[c, START]
+        for k in range(len(factors)):
+            total = factors[k] * strength
+            out[k] += log_gamma(total) - log_gamma(total + clusters.totals[c, 0])
+        for at in range(start, start + (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS])):
+            feature = tables.keys[at]
+            if feature >= 0 and tables.counts[at] > 0.0 and prior.block[feature] == 0:
+                base, count = base_of(prior, floor, feature), float(tables.counts[at])
+                for k in range(len(factors)):
+                    b = factors[k] * base
+                    if count == 1.0:
+                        out[k] += math.log(b)
+                    else:
+                        out[k] += log_gamma(count + b) - log_gamma(b)

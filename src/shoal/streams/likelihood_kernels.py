@@ -176,6 +176,8 @@ def add_document(clusters, tables, postings, prior, window, counters, numbers, c
         add_term(clusters.whole, tables, postings, counters, c, window.features[entry], amount)
     for block in range(clusters.totals.shape[1]):
         clusters.totals[c, block] = max(0.0, clusters.totals[c, block] + sign * scale * window.lengths[i, block])
-        clusters.log_gamma[c, block] = log_gamma(clusters.totals[c, block] + prior.block_real[block, STRENGTH])
+        strength = prior.block_real[block, STRENGTH]
+        clusters.log_gamma[c, block] = log_gamma(clusters.totals[c, block] + strength)
+        clusters.log_unit[c, block] = math.log1p(clusters.totals[c, block] / strength)
     if counters[FAMILY] == BERNOULLI and clusters.whole[c, COUNT] > 0 and clusters.whole[c, N_TERMS] >= 0:
         refresh_absent(clusters, tables, prior, numbers, c)

@@ -45,7 +45,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     likelihood : "multinomial" (counts of words), "bernoulli" (sets of features) or "gaussian" (measurements)
     base : what clusters look like before they have members: "background" (as all messages together), "uniform",
         or an array with the mean share of each feature; for "gaussian" a row (mean, pseudo-count, shape, rate) each
-    strength : pseudo-counts of the base measure; None makes it worth 18 average messages, but at most 1 a feature
+    strength : pseudo-counts of the base measure; None learns it, at most 1 for each feature
     drift : rate at which a cluster's words are forgotten in the stream (0: never), for stories whose words change
     evidence : kinds of evidence beside words (:class:`Evidence`), found by the names of their columns
     inference : options of sampling and streaming, an :class:`Inference` or a dict
@@ -126,6 +126,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
             thin=options.thin,
             learn_kernel=self._learns_rate() if options.learn is None else options.learn,
             learn_concentration=self.concentration is None if options.learn is None else options.learn,
+            learn_strength=self.strength is None,
             tolerance=options.tolerance,
             floor=self._floor(),
             pseudo=self._pseudo(rows),
@@ -137,7 +138,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         labels = samples[closest_sample(samples)].astype(np.int64)
         engine = chains[0].engine
         kernel, concentration = engine.kernel, engine.concentration
-        self._start_stream(family, prior, kernel, concentration, seeds[0], self._pseudo(rows))
+        self._start_stream(family, engine.prior, kernel, concentration, seeds[0], self._pseudo(rows))
         self.stream_.engine.append(rows, clock, first_number=0)
         self.stream_.engine.place(labels)
         self.stream_.n_seen, self.stream_.now = rows.shape[0], float(clock[-1])

@@ -12,7 +12,7 @@ from shoal.errors import BadInput
 from shoal.streams import state as st
 from shoal.streams.state import Prior
 
-FLOOR = 1.0  # added to every feature's background count, so that unseen ones have a share too
+FLOOR = 0.5  # added to every feature's background count, so that unseen ones have a share too
 FAMILIES = {"multinomial": st.MULTINOMIAL, "bernoulli": st.BERNOULLI, "gaussian": st.GAUSSIAN}
 
 

@@ -72,6 +72,7 @@ def reopen(engine: Engine, life: Life) -> int:
         add_term(clusters.whole, engine.tables, engine.postings, engine.counters, slot, feature, amount)
         clusters.totals[slot, prior.block[feature]] += amount
     clusters.log_gamma[slot] = gammaln(clusters.totals[slot] + prior.block_real[:, st.STRENGTH])
+    clusters.log_unit[slot] = np.log1p(clusters.totals[slot] / prior.block_real[:, st.STRENGTH])
     clusters.whole[slot, [st.COUNT, st.N_BASE]] = life.size
     clusters.real[slot, st.BASE_U], clusters.real[slot, st.BASE_TIME] = max(1.0, life.base_u), life.last_seen
     clusters.real[slot, st.BIN_WIDTH] = life.step

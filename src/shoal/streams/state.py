@@ -19,7 +19,7 @@ ID, COUNT, START, SIZE_CLASS, N_TERMS, N_BASE, FIRST, LAST, HERE, STAMP, LIVE_AT
 LOG_U, LAST_TIME, BASE_U, BASE_TIME, RATE, BORN, PEAK, PEAK_TIME, BIN_WIDTH, ABSENT, GAP_SUM, GAP_COUNT = range(12)
 # columns of Window.doc and Window.doc_real
 PREV, NEXT, SLOT, NUMBER = range(4)
-TIME, U, WEIGHT = range(3)
+TIME, U, WEIGHT, MARGIN = range(4)
 # columns of Prior.block_real
 STRENGTH, EVIDENCE_WEIGHT, MASS, WIDTH = range(4)
 # places in Engine counters and numbers
@@ -40,6 +40,7 @@ class Clusters(NamedTuple):
     real: np.ndarray  # (slots, 12) float64
     totals: np.ndarray  # (slots, blocks) sum of counts in each block of features
     log_gamma: np.ndarray  # (slots, blocks) log Gamma(total + strength)
+    log_unit: np.ndarray  # (slots, blocks) log(1 + total / strength), about what a word that does not match costs
     base_wave: np.ndarray  # (slots, waves, 2) the kernel's sums over the settled members, at BASE_TIME
     life: np.ndarray  # (slots, LIFE_BINS) settled members by age
     moments: np.ndarray  # (slots, features, 2) sums and squares (Gaussian only)
@@ -74,7 +75,8 @@ class Postings(NamedTuple):
 @storable
 class Window(NamedTuple):
     doc: np.ndarray  # (documents, 4) PREV and NEXT in its cluster, SLOT, NUMBER
-    doc_real: np.ndarray  # (documents, 3) TIME, U (kernel sum including itself), WEIGHT (before it)
+    # (documents, 4) TIME, U (kernel sum including itself), WEIGHT (before it), MARGIN (how sure, in nats)
+    doc_real: np.ndarray
     doc_wave: np.ndarray  # (documents, waves, 2)
     starts: np.ndarray  # (documents + 1,) into features and counts
     features: np.ndarray  # int32
@@ -121,6 +123,7 @@ def empty_clusters(slots: int, n_blocks: int, n_waves: int, n_dense: int, n_rate
         np.zeros((slots, 12)),
         np.zeros((slots, n_blocks)),
         np.zeros((slots, n_blocks)),
+        np.zeros((slots, n_blocks)),
         np.zeros((slots, n_waves, 2)),
         np.zeros((slots, LIFE_BINS), dtype=np.float32),
         np.zeros((slots, n_dense, 2)),
@@ -155,7 +158,7 @@ def empty_window(n_docs: int, n_entries: int, n_blocks: int, n_waves: int, n_den
     doc = np.full((n_docs, 4), -1, dtype=np.int64)
     return Window(
         doc,
-        np.zeros((n_docs, 3)),
+        np.zeros((n_docs, 4)),
         np.zeros((n_docs, n_waves, 2)),
         np.zeros(n_docs + 1, dtype=np.int64),
         np.zeros(n_entries, dtype=np.int32),

@@ -12,9 +12,11 @@ from shoal.streams.state import (
     COUNT,
     EXPONENTIAL,
     FIRST,
+    HERE,
     ID,
     LAST,
     LIFE_BINS,
+    MARGIN,
     N_BASE,
     N_EVENTS,
     NEXT,
@@ -32,6 +34,7 @@ from shoal.streams.visit_kernels import (
     enough_room,
     exact_scores,
     indexed_candidates,
+    margin_of,
     open_cluster,
     pick,
     put_in,
@@ -65,6 +68,7 @@ def arrive(
             )
             score_candidates(clusters, tables, prior, window, links, counters, numbers, scratch, i, m, False, True)
         choice = pick(scratch.scores, m, uniforms[i - lo])
+        window.doc_real[i, MARGIN] = margin_of(scratch.scores, m, choice)
         if choice < 0:
             c = open_cluster(clusters, tables, counters, window.doc_real[i, TIME], rate)
         else:
@@ -99,10 +103,18 @@ def note_emptied(clusters, counters, events, old, into):
 @kernel
 def resample(
     clusters, tables, postings, prior, window, links, counters, numbers, scratch, events,
-    lo, hi, rate, budget, n_best, uniforms,
+    lo, hi, rate, budget, n_best, sure, uniforms,
 ):  # fmt: skip
-    """One Gibbs pass over documents lo..hi-1 of the window, in time order; index or every live cluster as in arrive."""
+    """One Gibbs pass over documents lo..hi-1 of the window, in time order; index or every live cluster as in arrive.
+
+    Documents whose last choice won by more than `sure` nats keep it.
+    """
     for i in range(lo, hi):
+        if window.doc_real[i, MARGIN] > sure:
+            c = window.doc[i, SLOT]
+            if clusters.whole[c, STAMP] == counters[STAMP_NOW]:
+                clusters.whole[c, HERE] = i
+            continue
         if not enough_room(clusters, tables, postings, window, counters, events, i):
             return i
         old = take_out(clusters, tables, postings, prior, window, links, counters, numbers, i)
@@ -122,6 +134,7 @@ def resample(
                 m += 1
             score_candidates(clusters, tables, prior, window, links, counters, numbers, scratch, i, m, False, False)
         choice = pick(scratch.scores, m, uniforms[i - lo])
+        window.doc_real[i, MARGIN] = margin_of(scratch.scores, m, choice)
         if choice >= 0:
             c = scratch.candidates[choice]
             if empty:

@@ -17,13 +17,15 @@ from shoal.streams import state as st
 from shoal.streams import stream_kernels as passes
 from shoal.streams.engine import Engine
 from shoal.streams.kernels_over_time import ExponentialKernel
+from shoal.streams.learning import learn_strength
 from shoal.streams.lives import History, Life, life_of_slot
 from shoal.streams.online import GridLearner, typical_gap
 from shoal.streams.options import Inference
 from shoal.streams.slots import log_weights, reopen, words_of
 from shoal.streams.visit_kernels import close_cluster
 
-PRIOR_DOCUMENTS = 18.0  # the base measure weighs as much as so many documents
+PRIOR_DOCUMENTS = 15.0  # the base measure begins as strong as so many documents
+STRENGTH_EVERY = 4  # batches between looks at how strong the base measure should be
 FARTHEST_GROWTH = 15.0  # counts that drift are brought back to scale when the scale has grown by e^15
 
 
@@ -116,7 +118,9 @@ class Stream:
         for sweep in range(options.resamplings if options.window > 0 else 0):
             last = sweep == options.resamplings - 1
             uniforms = np.full(engine.n_docs, -1.0) if last and not options.sample else engine.uniforms(engine.n_docs)
-            engine.resample(0, engine.n_docs, budget=options.budget, n_best=options.candidates, uniforms=uniforms)
+            engine.resample(
+                0, engine.n_docs, budget=options.budget, n_best=options.candidates, uniforms=uniforms, sure=options.sure
+            )
         self._note_merges()
         self.settle(engine.n_docs - options.window)
         self._learn()
@@ -159,6 +163,8 @@ class Stream:
 
     def _learn(self) -> None:
         learner, engine = self.learner, self.engine
+        if self.strength is None and self.n_seen % (STRENGTH_EVERY * self.options.batch) == 0:
+            learn_strength(engine)
         if learner is None or engine.n_settled < self.options.batch or not learner.choose():
             return
         engine.clusters.real[:, st.BASE_U] = np.maximum(1.0, engine.clusters.grid_u[:, learner.at[0]])

@@ -86,6 +86,7 @@ def open_cluster(clusters, tables, counters, t, rate):
     clusters.grid_u[c] = 0.0
     clusters.totals[c] = 0.0
     clusters.log_gamma[c] = 0.0
+    clusters.log_unit[c] = 0.0
     clusters.moments[c] = 0.0
     return c
 
@@ -204,9 +205,10 @@ def indexed_candidates(clusters, tables, postings, prior, window, links, counter
         c = scratch.touched[x]
         score = scratch.gain[c] + tail_log_weight(links, counters[KIND], c, t)
         for block in range(window.lengths.shape[1]):
-            block_real = prior.block_real[block]
-            unit = math.log1p(clusters.totals[c, block] / (scale * block_real[STRENGTH]))
-            score -= block_real[EVIDENCE_WEIGHT] * fraction * window.lengths[i, block] * unit
+            unit = clusters.log_unit[c, block]
+            if scale != 1.0:
+                unit = math.log1p(clusters.totals[c, block] / (scale * prior.block_real[block, STRENGTH]))
+            score -= prior.block_real[block, EVIDENCE_WEIGHT] * fraction * window.lengths[i, block] * unit
         scratch.gain[c] = 0.0
         if m < n_best:
             y = m
@@ -300,6 +302,18 @@ def pick(scores, m, uniform):
         if rest < 0.0:
             return x
     return best
+
+
+@kernel
+def margin_of(scores, m, choice):
+    """By how many nats the choice beats every other candidate; a cluster that has just begun is never sure."""
+    if choice < 0:
+        return 0.0
+    other = 0.0
+    for x in range(m):
+        if x != choice:
+            other = max(other, scores[x])
+    return scores[choice] - other
 
 
 @kernel
