@@ -1,3 +1,5 @@
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -98,7 +100,7 @@ def test_one_policy_and_the_thread_count(monkeypatch):
     policy = Policy.of(5, alpha=0.9, reserve=[1, 30, 40, 50, 300], sidebar_reserve=2)
     wanted = oracle.replay(log, policy)
     for module in ("replay", "pages"):
-        monkeypatch.setattr(f"shoal.auction.{module}.AUCTIONS_PER_BLOCK", 17)
+        monkeypatch.setattr(sys.modules[f"shoal.auction.{module}"], "AUCTIONS_PER_BLOCK", 17)
     for threads in ("1", "2"):
         monkeypatch.setenv("SHOAL_NUM_THREADS", threads)
         for part, column in zip(replay_policy(log, policy), wanted.T, strict=True):

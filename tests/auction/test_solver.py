@@ -105,10 +105,10 @@ def test_infeasible_is_proven():
 
 def test_bound_never_below_value_on_step_like_tables():
     rng = np.random.default_rng(0)
-    for seed in range(10):
+    for seed in range(4):
         value, rows = curves(seed, 40, 10)
         value = np.round(value, 1)
         rows = [Row(r.name, np.round(r.amounts, 1), r.bound * rng.uniform(0.95, 1), r.at_least) for r in rows]
-        found = solve(Problem(value, rows), tol=1e-4, seconds=2)
+        found = solve(Problem(value, rows), tol=1e-4, seconds=0.5)
         if found.choice is not None:
             assert found.bound >= found.value - 1e-12

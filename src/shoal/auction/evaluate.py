@@ -52,6 +52,7 @@ class Evaluation:
     """Methods side by side."""
 
     results: list[Result]
+    fitted: np.ndarray  # numbers of the days the plans were made from
     train_days: list[str]
     test_days: list[str]
     prices: dict[str, float]  # per cent of clicks for one per cent of a constraint
@@ -86,6 +87,7 @@ def evaluate(
     paper_coordinates: str = "logbid_ctr",
     market: Market | None = None,
     random_state: int = 0,
+    seconds: float = 2.0,
     **goals: Any,
 ) -> Evaluation:
     """Fit on the first days, try on the last, for several methods.
@@ -98,6 +100,7 @@ def evaluate(
     settings : candidates for every method except "shoal", which uses relative ones; relative if not given.
     market : the simulated market the log came from; then clicks on held-out days are the true ones, and bidders are also
         let react to the new reserves.
+    seconds : how long to work on one method's choice, at most.
     """
     busy = np.flatnonzero(np.bincount(log.day, log.weight, log.days.size) > 0)
     tested = busy[(busy.size + 1) // 2 :] if test_days is None else np.asarray(test_days)
@@ -108,7 +111,7 @@ def evaluate(
     learn, check = replay(train, settings), replay(test, settings, by_day=True, clicks_from=truth)
     relative = settings if settings.is_relative else Settings.relative()
     check_relative = check if settings.is_relative else replay(test, relative, by_day=True, clicks_from=truth)
-    reference = optimize(learn, **goals, tol=1e-4)
+    reference = optimize(learn, **goals, seconds=seconds)
     prices = _prices(reference)
     land = landscapes(train, coordinates=paper_coordinates)
     results = []
@@ -125,7 +128,7 @@ def evaluate(
                 elif name == UNGUARDED:
                     plan = bare
                 else:
-                    plan = optimize(learn, clusters=_labels(method, land, n_clusters, random_state), tol=2e-4, **goals)
+                    plan = optimize(learn, clusters=_labels(method, land, n_clusters, random_state), tol=2e-4, seconds=seconds, **goals)
             except Infeasible as error:
                 say(f"{name}: {error}")
                 results.append(Result(name, None, why_not=str(error)))
@@ -136,7 +139,7 @@ def evaluate(
                 results.append(found)
             bar.advance()
     names = lambda numbers: [str(log.days[day]) for day in numbers]  # noqa: E731
-    return Evaluation(results, names(fitted), names(tested), prices)
+    return Evaluation(results, fitted, names(fitted), names(tested), prices)
 
 
 def _labels(method: Any, land: Any, n_clusters: int, random_state: int) -> np.ndarray | None:

@@ -35,15 +35,15 @@ def write_log(log: AuctionLog, folder: str | Path) -> Path:
     }
     if log.section is not None:
         bids["section"] = np.array(["none", "ml", "sb"])[log.section]
-    _write(folder / "bids.parquet", {name: column for name, column in bids.items() if column is not None})
+    write_table(folder / "bids.parquet", {name: column for name, column in bids.items() if column is not None})
     auctions = {
         "auction_id": np.arange(log.n_auctions),
         "keyword_id": log.keywords[log.keyword],
         "day": log.days[log.day],
     }
-    _write(folder / "auctions.parquet", {**auctions, "weight": log.weight})
+    write_table(folder / "auctions.parquet", {**auctions, "weight": log.weight})
     policy = {"keyword_id": log.keywords, **vars(log.policy)}
-    _write(folder / "policy.parquet", policy)
+    write_table(folder / "policy.parquet", policy)
     facts = {
         "reference_ctr": log.reference_ctr,
         "mainline": np.asarray(log.layout.mainline).tolist(),
@@ -148,13 +148,20 @@ def export_plan(
     tables = {"reserves": reserve_table(plan, log, table), "keywords": keyword_map(plan, log)}
     for kind in formats:
         for name, columns in tables.items():
-            written.append(_write(folder / f"{name}.{kind}", columns))
+            written.append(write_table(folder / f"{name}.{kind}", columns))
     written.append(folder / "plan.json")
     written[-1].write_text(json.dumps(metadata(plan, log), indent=1, default=float) + "\n")
     return written
 
 
-def _write(path: Path, columns: dict[str, np.ndarray]) -> Path:
+def write_table(path: str | Path, columns: dict[str, np.ndarray]) -> Path:
+    """Write columns as CSV, JSON or Parquet, by the name's ending."""
+    path = Path(path)
+    if path.suffix.lstrip(".") not in FORMATS:
+        raise BadInput(
+            f"cannot tell the format of {path}: end its name with {', '.join('.' + kind for kind in FORMATS)}."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
     arrow = pa.table(
         {name: pa.array(column.tolist() if column.dtype == object else column) for name, column in columns.items()}
     )

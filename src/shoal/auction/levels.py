@@ -1,6 +1,6 @@
 """Clusters, keywords, or something between: let held-out days decide, and make room for what they miss.
 
-A plan fitted to some days looks better on those days than on others. Leaving out one day at a time, and the later days
+A plan fitted to some days looks better on those days than on others. Leaving out one day at a time, and half of the days
 at once, shows by how much; the limits are then moved so that the days left out would have kept them.
 """
 
@@ -21,7 +21,7 @@ from shoal.progress import say, task
 from shoal.threads import ordered_map
 
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0)  # page views of the cluster's average added to each keyword
-QUICK = {"tol": 1e-3, "seconds": 2.0}  # enough to compare levels: differences are larger than that
+QUICK = {"tol": 1e-3, "seconds": 0.5}  # enough to compare levels: differences are larger than that
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,7 @@ class HeldOut:
     level: Level
     lift: dict[str, float]  # over all left-out days together
     later: dict[str, float]  # fitted to the first half of the days, tried on the second
+    earlier: dict[str, float]  # the other way round: markets drift both ways
     by_day: list[dict[str, float]]
 
     def error(self, name: str) -> float:
@@ -58,7 +59,7 @@ def levels_for(clusters: np.ndarray, strengths: Any = STRENGTHS) -> list[Level]:
 
 
 def hold_out(table: ReplayTable, level: Level, goals: dict[str, Any]) -> HeldOut:
-    """Leave out every day in turn; then the second half of the days. Days without traffic are skipped."""
+    """Leave out every day in turn; then each half of the days. Days without traffic are skipped."""
     days = active_days(table)
     if days.size < 2:
         raise BadInput(
@@ -71,9 +72,13 @@ def hold_out(table: ReplayTable, level: Level, goals: dict[str, Any]) -> HeldOut
         new, old = _try(whole.minus(held), held, level, goals)
         after, before = after + new, before + old
         by_day.append(lift(Totals(*new), Totals(*old)))
-    later = table.over_days(days[(days.size + 1) // 2 :])
-    new, old = _try(whole.minus(later), later, level, goals)
-    return HeldOut(level, lift(Totals(*after), Totals(*before)), lift(Totals(*new), Totals(*old)), by_day)
+    half = (days.size + 1) // 2
+    halves = []
+    for tried in (days[half:], days[: days.size - half]):
+        held = table.over_days(tried)
+        new, old = _try(whole.minus(held), held, level, goals)
+        halves.append(lift(Totals(*new), Totals(*old)))
+    return HeldOut(level, lift(Totals(*after), Totals(*before)), *halves, by_day)
 
 
 def active_days(table: ReplayTable) -> np.ndarray:
@@ -87,7 +92,7 @@ def _try(fitted: ReplayTable, held: ReplayTable, level: Level, goals: dict[str, 
 
 
 def margins_from(held: HeldOut, limits: dict[str, float], n_errors: float = 1.0) -> dict[str, float]:
-    """By how much to move each limit so that the worse of the two ways of holding out would have kept it.
+    """By how much to move each limit so that the worst of the three ways of holding out would have kept it.
 
     A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit may then be
     loosened. One standard error over days is always kept in reserve.
@@ -96,7 +101,7 @@ def margins_from(held: HeldOut, limits: dict[str, float], n_errors: float = 1.0)
     for name, limit in limits.items():
         at_least = LIMITS[name][1]
         kept = min if at_least else max
-        reached = 1 + kept(held.lift[name], held.later[name])
+        reached = 1 + kept(held.lift[name], held.later[name], held.earlier[name])
         short = (limit - reached) / limit if at_least else (reached - limit) / limit
         margins[name] = float(np.clip(short + n_errors * held.error(name), -0.05, 0.2))
     return margins
@@ -122,6 +127,7 @@ def recommend(
     clicks_from: str = "auto",
     random_state: int = 0,
     table: ReplayTable | None = None,
+    seconds: float = 2.0,
     **goals: Any,
 ) -> Plan:
     """The product's default: landscapes in two coordinates, relative settings, the level chosen on held-out days.
@@ -133,6 +139,7 @@ def recommend(
     margins : "auto" moves the limits by what held-out days missed; ``{}`` keeps them as they are.
     clicks_from : "auto" calibrates click rates if the log counts clicks, else takes its estimates.
     table : a replay of this log made with ``by_day=True``, if there is one already.
+    seconds : how long to work on the final choice, at most.
     goals : ``maximise``, ``clicks``, ``revenue``, ``mliy``, ``iy``, as in :func:`optimize`.
     """
     clicks_from = best_clicks(log) if clicks_from == "auto" else clicks_from
@@ -145,7 +152,7 @@ def recommend(
     limits, prices = reference.constraints, reference.shadow_prices
     best = max(tried, key=lambda held: worth(held, limits, prices, reference.objective))
     moved = margins_from(best, limits) if margins == "auto" else dict(margins)  # type: ignore[arg-type]
-    plan = _plan_with_margins(table.over_days(), best.level, goals, moved)
+    plan = _plan_with_margins(table.over_days(), best.level, goals, moved, seconds)
     plan.facts |= {
         "level": best.level.name,
         "held out": {
@@ -197,12 +204,14 @@ def _hold_out_all(table: ReplayTable, levels: list[Level], goals: dict[str, Any]
     return tried
 
 
-def _plan_with_margins(table: ReplayTable, level: Level, goals: dict[str, Any], margins: dict[str, float]) -> Plan:
+def _plan_with_margins(
+    table: ReplayTable, level: Level, goals: dict[str, Any], margins: dict[str, float], seconds: float
+) -> Plan:
     """Solve with the margins; halve those that ask for too much."""
     for attempt in range(6):
         try:
-            plan = level.plan(table, goals, margins=margins)
+            plan = level.plan(table, goals, margins=margins, seconds=seconds)
             return replace(plan, facts={"margins halved": attempt})
         except Infeasible:
             margins = {name: margin / 2 for name, margin in margins.items()}
-    return level.plan(table, goals)
+    return level.plan(table, goals, seconds=seconds)

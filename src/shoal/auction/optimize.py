@@ -79,8 +79,8 @@ def optimize(
     clusters: np.ndarray | None = None,
     shrinkage: float | None = None,
     margins: dict[str, float] | None = None,
-    tol: float = 1e-5,
-    seconds: float = 20.0,
+    tol: float = 1e-4,
+    seconds: float = 2.0,
 ) -> Plan:
     """Choose a setting for every cluster, or for every keyword when no clusters are given.
 

@@ -50,7 +50,7 @@ def production(market: Market, *, tuning: str = WELL_TUNED, mliy: float = 1.3) -
             log = market.log(policy, days=range(min(3, market.n_days)), salt=turn)
         groups = bins(landscapes(log, sections="replayed").upper_score, min(n_bins, n))
         try:
-            plan = optimize(replay(log, settings), clusters=groups, mliy=1.0, tol=2e-4, seconds=8)
+            plan = optimize(replay(log, settings), clusters=groups, mliy=1.0, tol=2e-4, seconds=2)
         except Infeasible:
             break
         policy = plan.policy(policy)

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
@@ -12,6 +18,7 @@ from shoal.auction.problem import Problem, is_feasible
 
 # HiGHS judges feasibility in absolute terms; with rows scaled to 1 it missed most of the value on real tables.
 ROW_SIZE = 1e4
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class Best:
@@ -134,6 +141,20 @@ def improve_by_swaps(
     return choice
 
 
+@contextmanager
+def _stdout_to_stderr() -> Iterator[None]:
+    """HiGHS writes stray lines to the process's standard output, where results belong; send them to standard error."""
+    with _ONE_AT_A_TIME:
+        sys.stdout.flush()
+        kept = os.dup(1)
+        try:
+            os.dup2(2, 1)
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+
+
 def solve_core(problem: Problem, dual: Dual, *, n_moves: int, tolerance: float, seconds: float) -> np.ndarray | None:
     """An integer program over the most efficient changes of the dual's choice; all other classes stay."""
     start = problem.best_items(dual.prices).choice
@@ -151,16 +172,14 @@ def solve_core(problem: Problem, dual: Dual, *, n_moves: int, tolerance: float, 
     value = problem.value[classes, items].astype(float)
     held = float(problem.value[inside, start[inside]].sum(dtype=float))
     unit = max(abs(held), 1e-300) / ROW_SIZE
-    solved = milp(
-        -value / unit,
-        integrality=np.ones(classes.size),
-        bounds=Bounds(0, 1),
-        constraints=[
-            LinearConstraint(one_each, 1, 1),
-            LinearConstraint(sp.csr_matrix(moved.T * ROW_SIZE), -slack * ROW_SIZE, np.inf),
-        ],
-        options={"mip_rel_gap": max(tolerance / max(abs(held), 1e-300), 1e-9), "time_limit": seconds},
-    )
+    limits = [
+        LinearConstraint(one_each, 1, 1),
+        LinearConstraint(sp.csr_matrix(moved.T * ROW_SIZE), -slack * ROW_SIZE, np.inf),
+    ]
+    options = {"mip_rel_gap": max(tolerance / max(abs(held), 1e-300), 1e-9), "time_limit": seconds}
+    with _stdout_to_stderr():
+        whole = np.ones(classes.size)
+        solved = milp(-value / unit, integrality=whole, bounds=Bounds(0, 1), constraints=limits, options=options)
     if solved.x is None:
         return None
     taken = np.flatnonzero(solved.x > 0.5)

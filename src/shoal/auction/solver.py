@@ -12,7 +12,8 @@ from shoal.auction.dual import minimise
 from shoal.auction.problem import Problem
 from shoal.auction.rounding import Best, improve_by_swaps, round_along_paths, solve_core
 
-MOST_CLASSES_TO_BRANCH = 5_000
+# With few classes branching closes the gap sooner than the core program does; with many it is the other way round.
+FEW_CLASSES, MOST_CLASSES_TO_BRANCH = 500, 5_000
 CORE_SIZES = (300, 1_500, 6_000)
 
 
@@ -56,13 +57,15 @@ def solve(problem: Problem, *, tol: float = 1e-5, seconds: float = 20.0) -> Solu
         for at, start in enumerate(starts):
             if unfinished("paths" if at == 0 else f"swaps {at}") and start is not None:
                 best.offer(improve_by_swaps(problem, dual.prices, start))
+        if problem.n_classes <= FEW_CLASSES and unfinished("swaps"):
+            bound, _ = close_the_gap(problem, dual, best, tol=tol, seconds=left() / 2)
         for n_moves in CORE_SIZES:
             if unfinished(f"before core of {n_moves}"):
                 allowed = min(max(left(), 0.1), 5.0)
                 best.offer(
                     solve_core(problem, dual, n_moves=n_moves, tolerance=0.3 * tol * abs(bound), seconds=allowed)
                 )
-        if unfinished("core") and problem.n_classes <= MOST_CLASSES_TO_BRANCH:
+        if FEW_CLASSES < problem.n_classes <= MOST_CLASSES_TO_BRANCH and unfinished("core"):
             bound, _ = close_the_gap(problem, dual, best, tol=tol, seconds=left())
         steps["end"] = best.gap(bound)
     infeasible = dual.unbounded and best.choice is None

@@ -203,7 +203,7 @@ def smoothed_components(
     for component in range(n.shape[1]):
         thick = n[:, component] >= 2 if (n[:, component] >= 2).any() else n[:, component] > 0
         counts = n[thick, component]
-        keep = (n[:, component] / (n[:, component] + pseudo_count))[:, None]
+        keep = (n[:, component] / np.maximum(n[:, component] + pseudo_count, 1e-300))[:, None]
         overall = np.average(mean[thick, component], axis=0, weights=counts)
         inside = np.average(variance[thick, component], axis=0, weights=counts)
         between = np.average((mean[thick, component] - overall) ** 2, axis=0, weights=counts)

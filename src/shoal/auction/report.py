@@ -1,0 +1,319 @@
+"""One page for the people who run the marketplace: what is proposed, what it brings, and how sure that is."""
+
+from __future__ import annotations
+
+from html import escape
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+import shoal
+from shoal.auction import plots
+from shoal.auction.evaluate import FROZEN_BIDS, OURS, UNGUARDED, Evaluation, Result
+from shoal.auction.export import group_numbers
+from shoal.auction.landscape import landscapes
+from shoal.auction.model import AuctionLog
+from shoal.auction.optimize import Infeasible, Plan, optimize
+from shoal.auction.replay import ReplayTable
+from shoal.progress import task
+
+WORDS = {
+    "clicks": "clicks",
+    "revenue": "revenue",
+    "mliy": "mainline ads per page",
+    "iy": "ads per page",
+    "cpc": "cost per click",
+}
+
+
+def write_report(
+    path: str | Path,
+    log: AuctionLog,
+    plan: Plan,
+    table: ReplayTable,
+    *,
+    evaluation: Evaluation | None = None,
+    clusters: np.ndarray | None = None,
+    title: str = "Reserve prices: proposal and back-test",
+) -> Path:
+    """Write a self-contained page that opens without a network.
+
+    ``table`` is the replay the plan was made from. With an ``evaluation`` that holds the method "shoal", the headline is its
+    held-out result; without, the figures are in-sample and the page says so.
+    """
+    table = table.over_days() if table.n_days else table
+    scored = landscapes(log, coordinates="log_score")
+    grouped = clusters if clusters is not None else plan.clusters if plan.clusters is not None else group_numbers(plan)
+    with task("report", total=7) as bar:
+        parts = []
+        for part in (
+            lambda: _headline(plan, evaluation),
+            lambda: _proposal(log, plan, table),
+            lambda: _methods(evaluation),
+            lambda: _limits(plan, table),
+            lambda: _curves(log, plan, table, grouped),
+            lambda: _landscapes(log, scored, grouped),
+            lambda: _data(log, plan),
+        ):
+            parts.append(part())
+            bar.advance()
+    busy = np.flatnonzero(np.bincount(log.day, minlength=log.days.size))
+    subtitle = (
+        f"{log.n_keywords:,} keywords, {log.n_auctions:,} auctions, {log.n_bids:,} bids, "
+        f"days {log.days[busy[0]]} to {log.days[busy[-1]]}. Written by shoal {shoal.__version__}."
+    )
+    template = Template((Path(__file__).parent / "report.html").read_text())
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(template.substitute(title=escape(title), subtitle=escape(subtitle), sections="\n".join(parts)))
+    return path
+
+
+def _section(heading: str, *parts: str, kind: str = "") -> str:
+    return f'<section class="{kind}"><h2>{escape(heading)}</h2>{"".join(parts)}</section>'
+
+
+def _image(address: str, alt: str) -> str:
+    return f'<img src="{address}" alt="{escape(alt)}">'
+
+
+def _per_cent(value: float, digits: int = 1) -> str:
+    return f"{100 * value:+.{digits}f} %".replace("-", "−")
+
+
+def _tile(name: str, value: float, note: str, *, good: bool | None) -> str:
+    kind = "" if good is None else "good" if good else "bad"
+    return f'<div class="tile {kind}">{escape(WORDS[name])}<b>{_per_cent(value)}</b><small>{escape(note)}</small></div>'
+
+
+def _headline(plan: Plan, evaluation: Evaluation | None) -> str:
+    result = next((r for r in evaluation.results if r.method == OURS and r.plan), None) if evaluation else None
+    change = result.held_out if result else plan.lift()
+    where = (
+        f"on {len(evaluation.test_days)} days the proposal had not seen ({evaluation.test_days[0]} to {evaluation.test_days[-1]})"
+        if result and evaluation
+        else "on the days it was made from (in-sample: expect less)"
+    )
+    notes = {name: _between(result, name) for name in ("clicks", "revenue", "mliy")}
+    limits = plan.constraints
+    tiles = [
+        _tile("clicks", change["clicks"], notes["clicks"], good=change["clicks"] > 0),
+        _tile(
+            "revenue",
+            change["revenue"],
+            _limit_note(limits, "revenue") or notes["revenue"],
+            good=_kept(change, limits, "revenue"),
+        ),
+        _tile("mliy", change["mliy"], _limit_note(limits, "mliy") or notes["mliy"], good=_kept(change, limits, "mliy")),
+        _tile("cpc", change["cpc"], "what advertisers pay for a click", good=None),
+    ]
+    text = f"<p>Had the proposed reserves been in force {escape(where)}, with every bid as it was logged:</p>"
+    warning = f"<p><b>Bids are held fixed.</b> {escape(FROZEN_BIDS)}</p>"
+    if result and result.reacting:
+        react = result.reacting
+        warning += (
+            "<p>In this simulated market bidders were then let react. Clicks then change by "
+            f"<b>{_per_cent(react['clicks'])}</b>, revenue by <b>{_per_cent(react['revenue'])}</b>, mainline ads by "
+            f"<b>{_per_cent(react['mliy'])}</b>.</p>"
+        )
+    return _section("What the proposal brings", text, f'<div class="tiles">{"".join(tiles)}</div>') + _section(
+        "Read this before acting", warning, kind="warn"
+    )
+
+
+def _between(result: Result | None, name: str) -> str:
+    if result is None or name not in result.interval:
+        return ""
+    low, high = result.interval[name]
+    return f"{_per_cent(low)} to {_per_cent(high)} (95 %, over days)"
+
+
+def _limit_note(limits: dict[str, float], name: str) -> str:
+    if name not in limits:
+        return ""
+    return f"{'at least' if name in ('revenue', 'clicks') else 'at most'} {_per_cent(limits[name] - 1)} asked for"
+
+
+def _kept(change: dict[str, float], limits: dict[str, float], name: str) -> bool | None:
+    if name not in limits:
+        return None
+    room = 1 + change[name] - limits[name]
+    return room >= -0.002 if name in ("revenue", "clicks") else room <= 0.002
+
+
+def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable) -> str:
+    policy, views = plan.policy(log.policy), table.page_views
+    ratio = policy.reserve / np.maximum(log.policy.reserve, 1e-12)
+    share = lambda mask: f"{100 * views[mask].sum() / views.sum():.0f} %"  # noqa: E731
+    text = (
+        f"<p>Settings are chosen per <b>{escape(plan.facts.get('level', plan.level))}</b>. The mainline reserve is lowered on "
+        f"<b>{share(ratio < 0.999)}</b> of page views, left alone on <b>{share(np.abs(ratio - 1) <= 0.001)}</b> and raised on "
+        f"<b>{share(ratio > 1.001)}</b>. The table shows the busiest keywords; the full list is in the exported files.</p>"
+    )
+    rows = np.arange(plan.choice.size)
+    lines = []
+    for keyword in np.argsort(-views, kind="stable")[:12]:
+        new = [part[keyword, plan.choice[keyword]] for part in table.totals]
+        old = [part[keyword] for part in table.status_quo]
+        changes = [_per_cent(a / b - 1) if b > 0 else "–" for a, b in zip(new[:3], old[:3], strict=True)]
+        cells = [
+            escape(str(log.keywords[keyword])),
+            f"{views[keyword]:,.0f}",
+            f"{log.policy.reserve[keyword]:.0f}",
+            f"{policy.reserve[keyword]:.0f}",
+            f"{log.policy.alpha[keyword]:.2f} → {policy.alpha[keyword]:.2f}",
+            *changes,
+        ]
+        lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    heads = ("keyword", "page views", "reserve today", "proposed", "CTR exponent", "clicks", "revenue", "mainline ads")
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    image = _image(plots.reserve_changes(plan, table.page_views[rows]), "share of page views by change of reserve")
+    note = '<p class="quiet">Reserves are in cents per click for an ad with the reference click rate.</p>'
+    return _section("What is proposed", text, image, f"<table><tr>{head}</tr>{''.join(lines)}</table>", note)
+
+
+def _methods(evaluation: Evaluation | None) -> str:
+    if evaluation is None:
+        return ""
+    lines = []
+    for result in evaluation.results:
+        if result.plan is None:
+            lines.append(f'<tr><td>{escape(result.method)}</td><td colspan="8">{escape(result.why_not)}</td></tr>')
+            continue
+        cells = [escape(result.method), _per_cent(result.in_sample["clicks"])]
+        cells += [_per_cent(result.held_out[name]) for name in ("clicks", "revenue", "mliy", "cpc")]
+        cells += [_per_cent(result.optimism), _per_cent(result.own_terms)]
+        react = result.reacting
+        cells += ["–" if react is None else " / ".join(_per_cent(react[n]) for n in ("clicks", "revenue", "mliy"))]
+        ours = ' class="ours"' if result.method == OURS else ""
+        lines.append(f"<tr{ours}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
+    heads = (
+        "method",
+        "promised clicks",
+        "clicks",
+        "revenue",
+        "mainline ads",
+        "cost per click",
+        "optimism",
+        "clicks at equal limits",
+        "bidders react: clicks / revenue / mainline",
+    )
+    head = "".join(f"<th>{name}</th>" for name in heads)
+    text = (
+        "<p>Every method was fitted on the earlier days and tried on the later ones. “Promised” is what a method expected from "
+        "its own days; the difference is its optimism. “Clicks at equal limits” charges a method for the revenue it missed and "
+        "credits it for mainline room it left unused. "
+        f"“{OURS}” is the proposal; “{UNGUARDED}” is the same without its safety margins.</p>"
+    )
+    return _section(
+        "Against other ways to set reserves",
+        text,
+        _image(plots.methods_chart(evaluation), "gain in clicks by method"),
+        f"<table><tr>{head}</tr>{''.join(lines)}</table>",
+    )
+
+
+def _limits(plan: Plan, table: ReplayTable) -> str:
+    items = []
+    for name, price in plan.shadow_prices.items():
+        direction = "less" if name in ("revenue", "clicks") else "more"
+        items.append(
+            f"<li>One per cent {direction} {escape(WORDS[name])} would be worth {100 * price * 0.01:.2f} per cent of "
+            f"{escape(plan.objective)}. Limit asked for: {_per_cent(plan.constraints[name] - 1)}; safety margin built in: "
+            f"{_per_cent(plan.margins.get(name, 0.0))}.</li>"
+        )
+    certificate = (
+        f"<p>The plan is certified: no other choice among the {plan.settings.n} settings per group is better by more than "
+        f"{100 * plan.gap:.4f} % under the same limits.</p>"
+    )
+    image = ""
+    if "mliy" in plan.constraints:
+        asked = plan.constraints["mliy"]
+        limits, gains = [], []
+        for limit in sorted({0.95, 1.0, 1.02, 1.05, 1.1, 1.15, asked}):
+            try:
+                other = optimize(
+                    table,
+                    maximise=plan.objective,
+                    revenue=plan.constraints.get("revenue"),
+                    mliy=limit,
+                    clusters=plan.clusters,
+                    shrinkage=plan.shrinkage,
+                    tol=1e-3,
+                    seconds=3,
+                )
+            except Infeasible:
+                continue
+            limits.append(limit)
+            gains.append(other.lift()[plan.objective])
+        image = _image(plots.trade_off(limits, gains, asked), "gain by mainline limit") if limits else ""
+        image += (
+            '<p class="quiet">In-sample and without margins: for the shape of the trade-off, not for its level.</p>'
+        )
+    return _section("What the limits cost", f"<ul>{''.join(items)}</ul>", certificate, image)
+
+
+def _curves(log: AuctionLog, plan: Plan, table: ReplayTable, groups: np.ndarray) -> str:
+    together = table.grouped(groups)
+    largest = np.argsort(-together.page_views, kind="stable")[:6]
+    members = np.bincount(groups, minlength=together.page_views.size)
+    chosen, titles = [], []
+    for group in largest:
+        inside = np.flatnonzero(groups == group)
+        counts = np.bincount(plan.choice[inside], table.page_views[inside], plan.settings.n)
+        chosen.append(int(counts.argmax()))
+        titles.append(f"cluster {group}: {members[group]} keywords")
+    text = (
+        "<p>The largest clusters of keywords with alike bid landscapes. Each curve shows how the cluster as a whole answers a "
+        "common change of its reserve, bids held fixed; the dashed line is the setting most of its traffic is given.</p>"
+    )
+    image = _image(plots.response_curves(together, largest, np.array(chosen), titles), "response curves")
+    return _section("How clusters answer to reserves", text, image)
+
+
+def _landscapes(log: AuctionLog, scored: Any, clusters: np.ndarray) -> str:
+    busiest = np.argsort(-scored.page_views, kind="stable")[:4]
+    text = (
+        "<p>Bids of the busiest keywords as they stood in the log (bars) and the landscape shoal fits to them (lines). Bids "
+        "that pile up just above today’s reserve are a sign of bidders who aim at it: expect those to move with it.</p>"
+    )
+    turn = (
+        "<p>Every point is a keyword; drag to turn, scroll to zoom, point at one to see its name. Colours are clusters (colours "
+        "repeat when there are many).</p>"
+    )
+    return _section(
+        "Bid landscapes", text, _image(plots.bid_densities(log, scored, busiest), "bid densities")
+    ) + _section("All keywords", turn, plots.cluster_scene(scored, clusters))
+
+
+def _data(log: AuctionLog, plan: Plan) -> str:
+    dropped = "".join(f"<li>{count:,} rows: {escape(reason)}</li>" for reason, count in log.dropped.items())
+    held = plan.facts.get("held out", {})
+    lines = "".join(
+        f"<tr><td>{escape(name)}</td>"
+        + "".join(f"<td>{_per_cent(change[n])}</td>" for n in ("clicks", "revenue", "mliy", "worth"))
+        + "</tr>"
+        for name, change in held.items()
+    )
+    levels = (
+        "<p>Levels compared by leaving out one day at a time (clicks, revenue, mainline ads, and clicks at equal limits):</p>"
+        f"<table><tr><th>settings per</th><th>clicks</th><th>revenue</th><th>mainline ads</th><th>at equal limits</th></tr>{lines}</table>"
+        if held
+        else ""
+    )
+    glossary = (
+        "<dl><dt>Mainline reserve</dt><dd>The rank score an ad needs to stand above the results. Higher: fewer, dearer ads.</dd>"
+        "<dt>Rank score</dt><dd>Bid times (click rate / reference click rate) to the power of the CTR exponent.</dd>"
+        "<dt>Mainline ads per page (MLIY)</dt><dd>Ads above the results, averaged over page views: what users see.</dd>"
+        "<dt>Optimism</dt><dd>How much better a plan looked on the days it was made from than on others.</dd></dl>"
+    )
+    clicks = plan.facts.get("clicks from", "estimated")
+    return _section(
+        "Data and method",
+        f"<p>Rows left out while reading: {'none.' if not dropped else ''}</p><ul>{dropped}</ul>",
+        f"<p>Expected clicks come from {escape(clicks)} click rates. Reference click rate {log.reference_ctr:.4g}.</p>",
+        levels,
+        glossary,
+    )

@@ -1,0 +1,46 @@
+"""The commands as a person runs them."""
+
+import pandas as pd
+import pytest
+from typer.testing import CliRunner
+
+from shoal.cli.auction import app
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("auction") / "log"
+    options = ["--keywords", "40", "--days", "4", "--page-views", "400", "--out", str(folder), "-q"]
+    found = CliRunner().invoke(app, ["simulate", *options])
+    assert found.exit_code == 0, found.output
+    assert "40 keywords on 4 days" in found.output
+    return folder
+
+
+def run(*arguments):
+    found = CliRunner().invoke(app, [str(argument) for argument in arguments])
+    assert found.exit_code == 0, found.output
+    return found.output
+
+
+def test_steps(log, tmp_path):
+    assert "100.00 % of the logged sections" in run("landscape", log, "--out", tmp_path / "l.csv", "-q")
+    assert len(pd.read_csv(tmp_path / "l.csv")) == 40
+    run("cluster", log, "-k", 5, "--out", tmp_path / "c.parquet", "-q")
+    assert pd.read_parquet(tmp_path / "c.parquet")["cluster"].nunique() <= 5
+    run("replay", log, "--reserves", 5, "--out", tmp_path / "r.parquet", "-q")
+    assert len(pd.read_parquet(tmp_path / "r.parquet")) == 40 * 25
+
+
+def test_optimize_and_report(log, tmp_path):
+    said = run("optimize", log, "--revenue", 1.0, "--mliy", 1.05, "-k", 4, "--out", tmp_path / "plan", "-q")
+    assert "on days left out" in said
+    assert len(pd.read_csv(tmp_path / "plan" / "keywords.csv")) == 40
+    said = run("report", log, "-k", 4, "--out", tmp_path / "report.html", "-q")
+    assert "k-GMM" in said
+    assert (tmp_path / "report.html").stat().st_size > 1_000_000
+
+
+def test_every_command_has_an_example():
+    for command in app.registered_commands:
+        assert "Example: shoal auction" in command.callback.__doc__

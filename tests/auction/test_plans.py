@@ -1,0 +1,151 @@
+"""From tables to plans: levels, margins, held-out days, reports."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from auction.samples import random_log
+from shoal.auction import Infeasible, Market, Settings, evaluate, optimize, production, recommend, replay
+from shoal.auction.evaluate import OURS, UNGUARDED, adjusted, day_intervals
+from shoal.auction.levels import Level, hold_out, levels_for, margins_from
+from shoal.auction.optimize import shrunken
+from shoal.auction.plots import pyplot
+from shoal.auction.report import write_report
+from shoal.errors import BadInput, MissingExtra
+
+QUICK = Settings.relative(alphas=(-0.2, 0.0, 0.2), n_reserves=9)
+
+
+@pytest.fixture(scope="module")
+def market():
+    return Market(60, n_days=6, page_views_per_day=700, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def log(market):
+    return market.log(production(market, tuning="coarse").policy)
+
+
+@pytest.fixture(scope="module")
+def table(log):
+    return replay(log, QUICK, by_day=True)
+
+
+def test_keyword_level_is_never_worse_in_sample(table):
+    clusters = np.arange(60) % 8
+    keyword, cluster = optimize(table), optimize(table, clusters=clusters)
+    assert keyword.predicted.clicks >= cluster.predicted.clicks - 1e-6 * keyword.predicted.clicks
+    for plan in (keyword, cluster):
+        assert plan.lift()["revenue"] >= -1e-9
+        assert plan.lift()["mliy"] <= 0.05 + 1e-9
+        assert plan.gap <= 1e-4
+    assert all(len(set(cluster.choice[clusters == c])) == 1 for c in range(8))
+
+
+def test_objectives_and_limits(table):
+    plan = optimize(table, maximise="revenue", clicks=0.98, mliy=None, iy=1.0)
+    assert plan.lift()["revenue"] > 0
+    assert plan.lift()["clicks"] >= -0.02 - 1e-9
+    assert plan.lift()["iy"] <= 1e-9
+    assert set(plan.shadow_prices) == {"clicks", "iy"}
+    free = optimize(table, revenue=None, mliy=None)
+    assert free.predicted.clicks == pytest.approx(table.over_days().clicks.max(1).sum())
+
+
+def test_infeasible_names_the_limit_and_what_can_be_reached(table):
+    with pytest.raises(Infeasible, match=r"revenue of 9 times the log's cannot be reached: it is at most") as caught:
+        optimize(table, revenue=9.0)
+    reachable = caught.value.achievable["revenue"]
+    assert 1 < reachable < 9
+    optimize(table, revenue=0.999 * reachable, mliy=None)
+    with pytest.raises(Infeasible, match="cannot all be kept together") as caught:
+        optimize(table, revenue=0.97 * reachable, mliy=0.6)
+    assert set(caught.value.achievable) == {"revenue", "mliy"}
+    with pytest.raises(BadInput, match="maximise is 'fame'"):
+        optimize(table, maximise="fame")
+
+
+def test_shrinking_runs_from_keywords_to_clusters(table):
+    clusters, whole = np.arange(60) % 5, table.over_days()
+    np.testing.assert_allclose(shrunken(whole, clusters, 0.0).clicks, whole.clicks)
+    far = shrunken(whole, clusters, 1e12)
+    rates = far.clicks / np.maximum(whole.page_views, 1e-12)[:, None]
+    inside = np.flatnonzero((clusters == 2) & (whole.page_views > 0))
+    np.testing.assert_allclose(rates[inside], rates[inside[:1]].repeat(inside.size, 0), rtol=1e-6)
+    halfway = shrunken(whole, clusters, 30.0)
+    np.testing.assert_allclose(halfway.grouped(clusters).page_views, whole.grouped(clusters).page_views)
+
+
+def test_held_out_days_are_really_left_out(table):
+    held = hold_out(table, Level("keyword"), {})
+    assert len(held.by_day) == 6
+    plan = optimize(table.over_days([0, 1, 2, 4, 5]), tol=1e-3, seconds=2)
+    day = table.over_days([3])
+    change = day.under(plan.choice).clicks / day.as_it_was().clicks - 1
+    assert held.by_day[3]["clicks"] == pytest.approx(change, abs=2e-3)
+    limits = {"revenue": 1.0, "mliy": 1.05}
+    margins = margins_from(held, limits)
+    worst = min(held.lift["revenue"], held.later["revenue"], held.earlier["revenue"])
+    assert margins["revenue"] == pytest.approx(np.clip(-worst + held.error("revenue"), -0.05, 0.2))
+
+
+def test_days_without_traffic_are_skipped():
+    log = random_log(0, n_auctions=400, n_days=4, ties=False)
+    log = log.on_days([0, 1, 3])
+    plan = recommend(log, settings=QUICK, n_clusters=2)
+    assert plan.facts["days"] == ["0", "1", "3"]
+
+
+@pytest.mark.parametrize("level", ["cluster", "keyword", "shrunken", "auto"])
+def test_recommend(log, table, level):
+    plan = recommend(log, table=table, n_clusters=6, level=level)
+    names = [lvl.name for lvl in levels_for(np.zeros(60, int))]
+    wanted = {"cluster": names[:1], "keyword": names[-1:], "shrunken": names[1:-1], "auto": names}[level]
+    assert set(plan.facts["held out"]) == set(wanted)
+    assert plan.facts["level"] in wanted
+    assert plan.choice.shape == (60,)
+    json.dumps(plan.facts)
+    with pytest.raises(BadInput, match="level is 'x'"):
+        recommend(log, table=table, n_clusters=6, level="x")
+
+
+def test_evaluation_side_by_side_and_the_report(log, market, tmp_path):
+    methods = ("k-GMM", "keyword", ("halves", np.arange(60) // 30), OURS, UNGUARDED)
+    found = evaluate(log, methods=methods, n_clusters=6, settings=QUICK, market=market, seconds=0.3)
+    assert [result.method for result in found.results] == ["k-GMM", "keyword", "halves", OURS, UNGUARDED]
+    ours = found[OURS]
+    low, high = ours.interval["clicks"]
+    assert low <= ours.held_out["clicks"] <= high
+    assert ours.reacting is not None
+    assert found.train_days == ["0", "1", "2"]
+    assert "shoal, no margins" in found.table()
+    train = log.on_days(found.fitted)
+    page = write_report(tmp_path / "r.html", train, ours.plan, replay(train, QUICK), evaluation=found)
+    text = page.read_text()
+    assert text.count("data:image/svg+xml;base64,") >= 5
+    assert "Bids are held fixed" in text
+    assert "Plotly.newPlot" in text
+    outside = [link for link in re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"(?!data:)([^\"]+)\"", text)]
+    assert outside == []  # opens without a network
+    bare = write_report(tmp_path / "bare.html", train, ours.plan, replay(train, QUICK)).read_text()
+    assert "in-sample: expect less" in bare
+
+
+def test_adjusted_charges_for_missed_revenue_and_credits_unused_room():
+    limits, prices = {"revenue": 1.0, "mliy": 1.05}, {"revenue": 0.5, "mliy": 2.0}
+    change = {"clicks": 0.10, "revenue": -0.02, "mliy": 0.04}
+    assert adjusted(change, limits, prices, "clicks") == pytest.approx(0.10 - 0.01 + 0.02)
+    assert adjusted({**change, "revenue": 0.3}, limits, prices, "clicks") == pytest.approx(0.12)
+
+
+def test_intervals_over_equal_days_are_points():
+    after, before = np.tile([2.0, 3, 4, 5], (5, 1)), np.ones((5, 4))
+    assert day_intervals(after, before)["clicks"] == (1.0, 1.0)
+
+
+def test_without_the_report_extra_the_error_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'shoal\[report\]'"):
+        pyplot()
