@@ -14,7 +14,7 @@ from shoal.data.beside import Beside
 from shoal.data.columns import Choice
 from shoal.data.dataset import Dataset
 from shoal.data.finishing import columns_beside, finish, note_unit
-from shoal.data.long_tables import sorted_blocks
+from shoal.data.long_tables import find_names, grouped_blocks
 from shoal.data.options import Options, as_options
 from shoal.data.reading import choose, read_matrix
 from shoal.data.recipe import Recipe
@@ -70,8 +70,10 @@ def read_batches(
     - growing, with ``grow=True``: one pass, and each batch has the columns seen so far (``vocabulary``, if given, comes
       first). There is no ``min_items`` and no tfidf then, since both need to have seen everything.
 
-    The rows of a long table are sorted by item first, so its items come in that order; DuckDB spills to disk what does
-    not fit in ``memory_mb``. A matrix file is loaded whole and cut.
+    Memory is that of a batch, the vocabulary, and what DuckDB may hold (``memory_mb`` at most), however large the file.
+    A long table is grouped by item first; DuckDB spills to disk what does not fit. Items come where they first stood,
+    as in ``read``. The columns do too, unless ``min_items``, ``max_features`` or tfidf have whole items counted: then
+    they come in the order of the grouped items. A matrix file is loaded whole and cut.
 
     >>> import pyarrow as pa, shoal
     >>> table = pa.table({"tags": [["a"], ["b", "a"], ["c"]]})
@@ -117,6 +119,12 @@ def prepare(table: Table, choice: Choice, options: Options, *, grow: bool) -> Vo
             decide_unit(choice, table.largest_number(recipe.time))
         given = options.vocabulary if options.vocabulary is not None else Vocabulary()
         return given.copy() if grow else given
+    counts_matter = needs_idf or options.min_items > 1 or options.max_features is not None
+    if recipe.shape == "long" and not counts_matter and not needs_unit:
+        vocabulary = Vocabulary()
+        if not find_names(table, recipe, vocabulary):
+            raise BadInput(f"{table.name} has columns ({', '.join(table.columns)}) but no rows.")
+        return vocabulary
     survey = survey_features(table, recipe, options)
     if needs_unit:
         decide_unit(choice, survey.largest_time)
@@ -187,7 +195,7 @@ def larger(largest: float | None, numbers: pa.Array) -> float | None:
 def pieces(table: Table, recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
     """The table's items in runs of whatever length comes."""
     if recipe.shape == "long":
-        return sorted_blocks(table, recipe, layout)
+        return grouped_blocks(table, recipe, layout)
     return blocks(table.batches(layout.wanted), recipe, layout)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from shoal.progress import task
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PAIRS = 131_072  # rows of a sorted long table taken at a time
+PAIRS = 131_072  # rows of a long table taken at a time
 
 
 def read_long(table: Table, recipe: Recipe, vocabulary: Vocabulary | None) -> tuple[sp.csr_matrix, Beside, Assembly]:
@@ -94,35 +95,49 @@ def _first_places(ids: np.ndarray, n_names: int) -> np.ndarray:
     return first
 
 
-def sorted_blocks(table: Table, recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
-    """Whole items, sorted by item, for tables that do not fit in memory; DuckDB sorts, on disk if it must.
+def grouped_blocks(table: Table, recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
+    """Whole items in the order first seen, for tables that do not fit in memory; DuckDB groups, on disk if it must."""
+    return stream_map(lambda pairs: _gathered(pairs, recipe, layout), _whole_items(table, recipe, layout))
 
-    An item cut by the end of a batch waits for the next one.
-    """
+
+def _whole_items(table: Table, recipe: Recipe, layout: Layout) -> Iterator[pa.RecordBatch]:
+    """Batches of whole items: one that is cut by the end of a batch waits for the next."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    assert recipe.item is not None
-    order = [recipe.item, *(name for name in (recipe.time, recipe.owner, recipe.label) if name is not None)]
     waiting: list[pa.RecordBatch] = []
-    for batch in table.batches(layout.wanted, PAIRS, order_by=order):
+    for batch in table.batches(layout.wanted, PAIRS, together=layout.place["item"]):
         items = layout.column(batch, "item")
         if not len(items):
             continue
-        if items.null_count:
-            raise BadInput(f"{items.null_count:,} rows have no item in column {recipe.item!r}; drop those rows.")
+        nobody = items.null_count + pc.sum(pc.equal(items, "")).as_py() if items.null_count < len(items) else len(items)
+        if nobody:
+            raise BadInput(f"{nobody:,} rows have no item in column {recipe.item!r}; drop those rows.")
         last = len(items) - int(pc.sum(pc.equal(items, items[-1])).as_py())  # where the last item begins
         if last == 0 and (not waiting or layout.column(waiting[0], "item")[0] == items[0]):
             waiting.append(batch)
             continue
-        yield _gathered(pa.concat_batches([*waiting, batch.slice(0, last)]), recipe, layout)
+        yield pa.concat_batches([*waiting, batch.slice(0, last)])
         waiting = [batch.slice(last)]
     if waiting:
-        yield _gathered(pa.concat_batches(waiting), recipe, layout)
+        yield pa.concat_batches(waiting)
+
+
+def find_names(table: Table, recipe: Recipe, vocabulary: Vocabulary) -> int:
+    """Add a long table's features to the vocabulary in one pass that groups nothing; how many pairs there are."""
+    layout = layout_of(replace(recipe, item=None, weight=None, time=None, owner=None, label=None))
+    n_pairs = 0
+    with task("finding features", table.n_rows) as finding:
+        batches = table.batches(layout.wanted, PAIRS)
+        for names, ids in stream_map(lambda batch: _features_of(batch, layout), batches):
+            vocabulary.extend(names.strings)
+            n_pairs += ids.size
+            finding.advance(ids.size, features=len(vocabulary))
+    return n_pairs
 
 
 def _gathered(batch: pa.RecordBatch, recipe: Recipe, layout: Layout) -> tuple[pa.RecordBatch, Block]:
-    """Pairs sorted by item as one counted row an item, with the first row of each item beside it."""
+    """Pairs grouped by item as one counted row an item, with the first row of each item beside it."""
     _, item_ids = number_block(delimited_slices(layout.column(batch, "item"), None))
     n_items = int(item_ids[-1]) + 1
     ends = np.searchsorted(item_ids, np.arange(n_items), side="right").astype(np.int64)
@@ -136,7 +151,11 @@ def _gathered(batch: pa.RecordBatch, recipe: Recipe, layout: Layout) -> tuple[pa
 
 def _numbered(batch: pa.RecordBatch, layout: Layout) -> Numbered:
     items = number_block(delimited_slices(layout.column(batch, "item"), None))
-    return Numbered(batch, *items, *number_block(delimited_slices(layout.column(batch, "features"), None)))
+    return Numbered(batch, *items, *_features_of(batch, layout))
+
+
+def _features_of(batch: pa.RecordBatch, layout: Layout) -> tuple[Vocabulary, np.ndarray]:
+    return number_block(delimited_slices(layout.column(batch, "features"), None))
 
 
 def _require_items(item_ids: np.ndarray, recipe: Recipe, first_row: int) -> None:

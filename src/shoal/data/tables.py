@@ -114,16 +114,24 @@ class Table:
     # --- rows ---------------------------------------------------------------------------------------------------------
 
     def batches(
-        self, wanted: Iterable[Wanted], batch_rows: int = BATCH_ROWS, order_by: Iterable[str] = ()
+        self, wanted: Iterable[Wanted], batch_rows: int = BATCH_ROWS, together: int | None = None
     ) -> Iterator[pa.RecordBatch]:
         """The rows, with columns c0, c1, ... as wanted; "number" and "time" add b0, b1, ...: what could
-        not be read; "time" adds n0, n1, ...: bare numbers."""
+        not be read; "time" adds n0, n1, ...: bare numbers.
+
+        Rows come in the order of the table; or, with the number of a wanted column in ``together``, rows of equal
+        value follow one another, each run where its first row stood.
+        """
         wanted = list(wanted)
         expressions = [
             f"{expression} AS {name}" for at, want in enumerate(wanted) for expression, name in self._cast(want, at)
         ]
-        order = f" ORDER BY {', '.join(map(quoted, order_by))}" if order_by else ""
-        sql = f"SELECT {', '.join(expressions)} FROM ({self._scan(wanted)}){order}"
+        sql = f"SELECT {', '.join(expressions)} FROM ({self._scan(wanted)})"
+        if together is not None:
+            # Sorting by whole numbers is cheaper than by text: less processor time than ORDER BY the column itself.
+            placed = f"SELECT *, row_number() OVER () AS place FROM ({sql})"
+            runs = f"SELECT *, min(place) OVER (PARTITION BY c{together}) AS began FROM ({placed})"
+            sql = f"SELECT * EXCLUDE (place, began) FROM ({runs}) ORDER BY began, place"
         relation = self.run(sql)
         try:
             to_reader = getattr(relation, "to_arrow_reader", None) or relation.fetch_arrow_reader
