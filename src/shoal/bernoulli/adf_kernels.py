@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.jit import kernel
+from shoal.jit import inline_kernel, kernel
 
 GRID = 2.0**24  # counts are multiples of 1 / GRID, so their sums are exact
-# A cluster's cached numbers are recomputed when its mass has grown by this share; between, they are corrected to first
-# order, so the error is of second order in it.
-STALE = 0.01
+# A cluster's cached numbers are recomputed when its mass has grown by this share. Between, the sum of log(1 - mu) is
+# corrected to first order, and a lift changes with mass by no more than mu times the growth since the keyword was last
+# touched: a keyword with a large mu is touched often, so neither error is large.
+STALE = 0.05
 TINY = 1e-12
+
+# Small helpers that take the whole model are inlined, and long loops take bare arrays: passing the model, or reading a
+# field of it, in a loop counts references to its arrays each time.
 
 
 @kernel
@@ -18,7 +22,7 @@ def on_grid(value):
     return np.rint(value * GRID) / GRID
 
 
-@kernel
+@inline_kernel
 def refresh_base(row, profiles):
     """Bring the cluster's default and its score for an empty ad up to date, at a cost that knows no keywords."""
     strength = profiles.prior[0]
@@ -38,7 +42,7 @@ def refresh_base(row, profiles):
     profiles.base[row] = weight + profiles.total[row] + drift - rest
 
 
-@kernel
+@inline_kernel
 def measure_slot(slot, row, profiles):
     """Recompute an entry's lift; return log(1 - mu) and its derivative by the cluster's mass."""
     b = profiles.background[profiles.feature[slot]]
@@ -51,20 +55,34 @@ def measure_slot(slot, row, profiles):
 
 
 @kernel
+def measure_entries(
+    first, next_of_cluster, feature, shared, background, hits, loss, lift, absent, strength, mass, ratio
+):
+    """Recompute the entries of one cluster; return the sums of log(1 - mu) and of its derivative by mass."""
+    total, slope, slot = 0.0, 0.0, first
+    while slot >= 0:
+        absent[slot] = 0.0
+        if not shared[feature[slot]]:
+            b = background[feature[slot]]
+            alpha = max(strength * b + hits[slot], TINY)
+            beta = max(strength + mass - loss[slot] - alpha, 1e-6)
+            lift[slot] = np.log(alpha / (beta * ratio * b)) - ratio * b
+            absent[slot] = np.log(beta / (alpha + beta))
+            total += absent[slot]
+            slope += alpha / ((alpha + beta) * beta)
+        slot = next_of_cluster[slot]
+    return total, slope
+
+
+@kernel
 def refresh_cluster(row, profiles):
     """Recompute every entry of the cluster."""
     refresh_base(row, profiles)
-    total, slope = 0.0, 0.0
-    slot = profiles.first[row]
-    while slot >= 0:
-        if profiles.shared[profiles.feature[slot]]:
-            profiles.absent[slot] = 0.0
-        else:
-            absent, by_mass = measure_slot(slot, row, profiles)
-            profiles.absent[slot] = absent
-            total += absent
-            slope += by_mass
-        slot = profiles.next_of_cluster[slot]
+    total, slope = measure_entries(
+        profiles.first[row], profiles.next_of_cluster, profiles.feature, profiles.shared, profiles.background,
+        profiles.hits, profiles.loss, profiles.lift, profiles.absent,
+        profiles.prior[0], profiles.mass[row], profiles.ratio[row],
+    )  # fmt: skip
     profiles.total[row], profiles.slope[row], profiles.mass_then[row] = total, slope, profiles.mass[row]
     refresh_base(row, profiles)
 
@@ -88,7 +106,7 @@ def refresh_all(profiles):
         refresh_cluster(row, profiles)
 
 
-@kernel
+@inline_kernel
 def take_from_spread(row, feature, profiles):
     if profiles.shared[feature]:
         return
@@ -112,7 +130,7 @@ def link_slots(profiles):
         profiles.first[row] = slot
 
 
-@kernel
+@inline_kernel
 def open_slot(row, feature, profiles):
     """Give the keyword its own Beta in this cluster; it starts as the default believed it to be."""
     slot = profiles.used[0]
@@ -133,24 +151,32 @@ def open_slot(row, feature, profiles):
     return slot
 
 
-@kernel
+@inline_kernel
 def score_row(features, profiles, scores):
     """Fill ``scores`` with log gamma_l + log p(ad | l), less what is the same for every cluster."""
+    add_up(
+        features, profiles.shared, profiles.background, profiles.base, profiles.log_ratio, profiles.ratio,
+        profiles.head, profiles.next_of_feature, profiles.cluster, profiles.lift, scores,
+    )  # fmt: skip
+
+
+@kernel
+def add_up(features, shared, background, base, log_ratio, ratio, head, next_of_feature, cluster, lift, scores):
     n_present, sum_background = 0, 0.0
     for feature in features:
-        if not profiles.shared[feature]:
+        if not shared[feature]:
             n_present += 1
-            sum_background += profiles.background[feature]
+            sum_background += background[feature]
     for row in range(scores.size):
         # every present keyword first as the default would have it: log(s b / (1 - s b)), less the common log b
-        scores[row] = profiles.base[row] + n_present * profiles.log_ratio[row] + profiles.ratio[row] * sum_background
+        scores[row] = base[row] + n_present * log_ratio[row] + ratio[row] * sum_background
     for feature in features:
-        if profiles.shared[feature]:
+        if shared[feature]:
             continue
-        slot = profiles.head[feature]
+        slot = head[feature]
         while slot >= 0:
-            scores[profiles.cluster[slot]] += profiles.lift[slot]
-            slot = profiles.next_of_feature[slot]
+            scores[cluster[slot]] += lift[slot]
+            slot = next_of_feature[slot]
 
 
 @kernel
@@ -162,7 +188,7 @@ def responsibilities(scores, negligible, touched, shares):
     cut = best + np.log(max(negligible, 1e-300)) - 1e-9
     n, total, kept = 0, 0.0, 0.0
     for row in range(scores.size):
-        if scores[row] > best - 40.0:
+        if scores[row] > best - 25.0:
             share = np.exp(scores[row] - best)
             total += share
             if scores[row] >= cut:
@@ -184,7 +210,7 @@ def match_moments(alpha, n, share):
     return m1 * after, after
 
 
-@kernel
+@inline_kernel
 def touch_slot(slot, row, share, weight, mass_before, profiles):
     """One ad with the keyword, ``share`` of it this cluster's: moment matching."""
     if share >= 1.0 - 1e-9:
@@ -197,7 +223,7 @@ def touch_slot(slot, row, share, weight, mass_before, profiles):
     profiles.loss[slot] += on_grid(weight * (share - (new_n - n)))
 
 
-@kernel
+@inline_kernel
 def recount_slot(slot, row, profiles):
     """After an entry changed: its part of the running total, taken back to the mass the total stands at."""
     absent, by_mass = measure_slot(slot, row, profiles)
@@ -207,8 +233,22 @@ def recount_slot(slot, row, profiles):
 
 
 @kernel
-def learn_row(features, weight, n_touched, touched, shares, matching, share_of, stamp, profiles):
-    """Let the touched clusters take in their shares of the ad. ``share_of`` and ``stamp`` are work space by cluster.
+def slots_of_touched(slot, next_of_feature, cluster, share_of, found):
+    """List a keyword's entries in clusters that take a share; return how many."""
+    n = 0
+    while slot >= 0:
+        if share_of[cluster[slot]] > 0.0:
+            found[n] = slot
+            n += 1
+        slot = next_of_feature[slot]
+    return n
+
+
+@kernel
+def learn_row(features, weight, n_touched, touched, shares, matching, share_of, stamp, found, profiles):
+    """Let the touched clusters take in their shares of the ad.
+
+    ``share_of``, ``stamp`` and ``found`` are work space by cluster.
 
     ``matching``: by moment matching; otherwise as plain counts, which can be taken back with a negative weight.
     """
@@ -221,18 +261,17 @@ def learn_row(features, weight, n_touched, touched, shares, matching, share_of, 
         feature = features[number]
         if profiles.shared[feature]:
             continue
-        slot = profiles.head[feature]
-        while slot >= 0:
+        n_found = slots_of_touched(profiles.head[feature], profiles.next_of_feature, profiles.cluster, share_of, found)
+        for place in range(n_found):
+            slot = found[place]
             row = profiles.cluster[slot]
             share = share_of[row]
-            if share > 0:
-                if matching:
-                    touch_slot(slot, row, share, weight, profiles.mass[row] - on_grid(weight * share), profiles)
-                else:
-                    profiles.hits[slot] += on_grid(weight * share)
-                recount_slot(slot, row, profiles)
-                stamp[row] = number
-            slot = profiles.next_of_feature[slot]
+            if matching:
+                touch_slot(slot, row, share, weight, profiles.mass[row] - on_grid(weight * share), profiles)
+            else:
+                profiles.hits[slot] += on_grid(weight * share)
+            recount_slot(slot, row, profiles)
+            stamp[row] = number
         for at in range(n_touched):
             row = touched[at]
             if stamp[row] != number:
@@ -267,6 +306,7 @@ def filter_rows(indptr, indices, weights, order, start, negligible, profiles, lo
     n_rows = profiles.mass.size
     scores, share_of = np.zeros(n_rows), np.zeros(n_rows)
     touched, stamp, shares = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), np.zeros(n_rows)
+    found = np.zeros(n_rows, np.int64)
     for place in range(start, order.size):
         ad = order[place]
         features = indices[indptr[ad] : indptr[ad + 1]]
@@ -274,7 +314,7 @@ def filter_rows(indptr, indices, weights, order, start, negligible, profiles, lo
         n, log_norms[place] = responsibilities(scores, negligible, touched, shares)
         if profiles.used[0] + n * features.size > profiles.hits.size:
             return place
-        learn_row(features, weights[ad], n, touched, shares, True, share_of, stamp, profiles)
+        learn_row(features, weights[ad], n, touched, shares, True, share_of, stamp, found, profiles)
         if kept_rows.shape[1] > 0:
             keep_largest(n, touched, shares, kept_rows[place], kept_shares[place])
     return order.size
@@ -306,13 +346,14 @@ def count_rows(indptr, indices, weights, order, start, sign, profiles, kept_rows
     n_rows = profiles.mass.size
     share_of = np.zeros(n_rows)
     touched, stamp, shares = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), np.zeros(n_rows)
+    found = np.zeros(n_rows, np.int64)
     for place in range(start, order.size):
         ad = order[place]
         features = indices[indptr[ad] : indptr[ad + 1]]
         n = unpack(kept_rows[place], kept_shares[place], touched, shares)
         if profiles.used[0] + n * features.size > profiles.hits.size:
             return place
-        learn_row(features, sign * weights[ad], n, touched, shares, False, share_of, stamp, profiles)
+        learn_row(features, sign * weights[ad], n, touched, shares, False, share_of, stamp, found, profiles)
     return order.size
 
 
@@ -332,18 +373,19 @@ def revisit_rows(indptr, indices, weights, order, start, negligible, profiles, l
     n_rows = profiles.mass.size
     scores, share_of = np.zeros(n_rows), np.zeros(n_rows)
     touched, stamp, shares = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), np.zeros(n_rows)
+    found = np.zeros(n_rows, np.int64)
     for place in range(start, order.size):
         ad = order[place]
         features = indices[indptr[ad] : indptr[ad + 1]]
         if profiles.used[0] + kept_rows.shape[1] * features.size > profiles.hits.size:
             return place
         n = unpack(kept_rows[place], kept_shares[place], touched, shares)
-        learn_row(features, -weights[ad], n, touched, shares, False, share_of, stamp, profiles)
+        learn_row(features, -weights[ad], n, touched, shares, False, share_of, stamp, found, profiles)
         score_row(features, profiles, scores)
         n, log_norms[place] = responsibilities(scores, negligible, touched, shares)
         keep_largest(n, touched, shares, kept_rows[place], kept_shares[place])
         n = unpack(kept_rows[place], kept_shares[place], touched, shares)
-        learn_row(features, weights[ad], n, touched, shares, False, share_of, stamp, profiles)
+        learn_row(features, weights[ad], n, touched, shares, False, share_of, stamp, found, profiles)
     return order.size
 
 
