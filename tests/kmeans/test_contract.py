@@ -80,3 +80,11 @@ def test_predict_changes_nothing():
     model.predict(X), model.transform(X), model.score(X)
     for name, value in state.items():
         np.testing.assert_array_equal(value, getattr(model, name))
+
+
+def test_assign_gives_the_cosine_to_the_cluster_it_gives():
+    X = words()
+    model = SphericalKMeans(5, random_state=0).fit(X)
+    labels, cosines = model.assign(X)
+    np.testing.assert_array_equal(labels, model.predict(X))
+    np.testing.assert_allclose(cosines, model.transform(X)[np.arange(X.shape[0]), labels], rtol=1e-6)

@@ -10,7 +10,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator, Roster, TopFeatures, as_rows, as_weights, storable
+from shoal.base import Assignment, Estimator, Roster, TopFeatures, as_rows, as_weights, storable
 from shoal.errors import BadInput
 from shoal.kmeans import minibatch
 from shoal.kmeans.bisecting import Tree, bisect, descend
@@ -183,6 +183,13 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
             tree = Tree(self.tree_[:, 0], ready.centres, self.leaves_)
             return descend(ready.rows(X, self.n_threads), tree, self.n_threads)
         return ready.labels(ready.rows(X, self.n_threads), self.n_threads)
+
+    def assign(self, X: Any) -> Assignment:
+        """The cluster of each row and the row's cosine to its centre; 0 where it belongs nowhere."""
+        labels = self.predict(X)
+        ready = self._ready()
+        rows = ready.rows(as_rows(self, X, fitting=False), self.n_threads)
+        return Assignment(labels, own_similarities(rows, labels, ready.centres))
 
     def transform(self, X: Any) -> np.ndarray:
         """The cosine of each row to every centre (n_rows, n_clusters): larger is nearer, unlike a distance."""
