@@ -8,7 +8,6 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.kmeans.centres_kernels import (
-    centre_movement,
     cosines_to_own,
     count_ranks,
     fill_index,
@@ -20,9 +19,9 @@ from shoal.kmeans.centres_kernels import (
 from shoal.kmeans.rows import Ranking, UnitRows, take_rows, unit_rows
 from shoal.threads import ordered_map
 
-# A feature that more than one centre in eight has is scored with one dense line of k numbers: a contiguous
-# multiply-and-add is about that much cheaper per centre than a list entry.
-DENSE_FROM = 1 / 8
+# A feature that more than one centre in twelve has is scored with one dense line of k numbers: a contiguous
+# multiply-and-add is about that much cheaper per centre than a list entry (measured from 1/4 to 1/128).
+DENSE_FROM = 1 / 12
 HOT_BYTES = 64 * 2**20  # the dense lines never take more than this
 UPDATE_BLOCKS = 16  # each block clears d numbers once, so there are few of them; fixed, so that threads change nothing
 
@@ -74,8 +73,10 @@ class CentreIndex:
     """From feature to the centres that have it: dense lines for common features, lists for the others."""
 
     hot: np.ndarray  # (n_hot, k) float32
-    ptr: np.ndarray  # (n_ranks + 1,) int64, into the lists
-    places: np.ndarray  # int32, ascending within a list: place in `ids`
+    ptr: np.ndarray  # (n_ranks + 1,) int64: twice the start of the list, plus 1 for a feature with a dense line
+    places: (
+        np.ndarray
+    )  # uint32 (no negative places to mind: quicker to index with), ascending within a list: place in `ids`
     weights: np.ndarray  # float32
     ids: np.ndarray  # place -> centre
 
@@ -122,7 +123,7 @@ def own_similarities(rows: UnitRows, labels: np.ndarray, centres: Centres) -> np
 def index_centres(centres: Centres, n_ranks: int, ids: np.ndarray | None = None) -> CentreIndex:
     """Build the index over the centres ``ids`` (all of them unless told), in that order.
 
-    ``n_hot`` adapts to the centres: a few rows as seeds have hardly any common features.
+    Which features have dense lines depends on the centres: a few rows as seeds have hardly any in common.
     """
     if ids is not None:
         centres = centres.take(ids)
@@ -130,14 +131,20 @@ def index_centres(centres: Centres, n_ranks: int, ids: np.ndarray | None = None)
     ids = np.arange(k) if ids is None else ids
     counts = np.zeros(n_ranks, np.int64)
     count_ranks(centres.ranks, counts)
-    # Ranks are ordered by their frequency in the rows, which is nearly that in the centres: a prefix is dense.
-    often = counts > max(DENSE_FROM * k, 1)
-    n_hot = min(int(often.sum()), HOT_BYTES // (4 * max(k, 1)))
-    counts[:n_hot] = 0
+    dense = np.flatnonzero(counts > max(DENSE_FROM * k, 2))
+    room = HOT_BYTES // (4 * max(k, 1))
+    if dense.size > room:
+        dense = np.sort(dense[np.argsort(-counts[dense], kind="stable")[:room]])
+    line_of = np.full(n_ranks, -1, np.int32)
+    line_of[dense] = np.arange(dense.size, dtype=np.int32)
+    counts[dense] = 1  # the list of such a feature holds the number of its line
     ptr = np.concatenate([[0], np.cumsum(counts)])
-    hot = np.zeros((n_hot, k), np.float32)
-    listed, weights = np.empty(ptr[-1], np.int32), np.empty(ptr[-1], np.float32)
-    fill_index(centres.indptr, centres.ranks, centres.weights, n_hot, ptr[:-1].copy(), hot, listed, weights)
+    hot = np.zeros((dense.size, k), np.float32)
+    listed, weights = np.empty(ptr[-1], np.uint32), np.empty(ptr[-1], np.float32)
+    fill_index(centres.indptr, centres.ranks, centres.weights, line_of, ptr[:-1].copy(), hot, listed, weights)
+    listed[ptr[dense]] = line_of[dense]
+    ptr *= 2
+    ptr[dense] += 1
     return CentreIndex(hot, ptr, listed, weights, ids)
 
 
@@ -172,15 +179,19 @@ def update_centres(
     group_by_label(labels, n_clusters, starts, members)
     masses = np.zeros(n_clusters) if before is None else before.masses.copy()
     similarities = np.zeros(rows.n_rows) if before is None else np.where(labels < 0, 0.0, before.similarities)
-    row_sizes = np.diff(rows.indptr)
+    movement = np.full(n_clusters, np.inf if before is None else 0.0)
+    old = Centres(np.zeros(1, np.int64), rows.ranks[:0], rows.values[:0]) if before is None else before.centres
+    won = labels >= 0
+    entries = np.bincount(labels[won], np.diff(rows.indptr)[won], n_clusters).astype(np.int64)
 
     def block_means(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        room = sum(int(row_sizes[members[starts[cluster] : starts[cluster + 1]]].sum()) for cluster in clusters)
+        room = int(entries[clusters].sum())
         ranks, weights = np.empty(room, np.int32), np.empty(room, np.float32)
         sizes = np.zeros(clusters.size, np.int64)
         filled = mean_directions(
             rows.indptr, rows.ranks, rows.values, row_weights, starts, members, clusters, rows.n_ranks,
-            features_kept or 0, ranks, weights, sizes, masses, similarities,
+            features_kept or 0, old.indptr, old.ranks, old.weights, ranks, weights, sizes, masses, similarities,
+            movement,
         )  # fmt: skip
         return sizes, ranks[:filled].copy(), weights[:filled].copy()
 
@@ -192,18 +203,7 @@ def update_centres(
         np.concatenate([np.zeros(0, np.float32), *(weights for _, _, weights in parts)]),
     )
     centres = fresh if before is None else _spliced(before.centres, which, fresh)
-    movement = np.full(n_clusters, np.inf)
-    if before is not None:
-        movement[:] = 0.0
-        movement[which] = _movement(before.centres.take(which), fresh, rows.n_ranks)
     return Update(centres, labels, masses, similarities, movement)
-
-
-def _movement(old: Centres, new: Centres, n_ranks: int) -> np.ndarray:
-    """The Euclidean distance between old and new centres."""
-    out = np.empty(len(new))
-    centre_movement(old.indptr, old.ranks, old.weights, new.indptr, new.ranks, new.weights, np.zeros(n_ranks), out)
-    return out
 
 
 def _changed_clusters(old: np.ndarray, new: np.ndarray, n_clusters: int) -> np.ndarray:

@@ -32,7 +32,7 @@ def sum_members(indptr, ranks, values, row_weights, members, total, seen, touche
         weight = row_weights[row]
         if weight > 0.0:
             for at in range(indptr[row], indptr[row + 1]):
-                rank = ranks[at]
+                rank = np.uint32(ranks[at])  # unsigned: no check for an index from the end
                 if not seen[rank]:
                     seen[rank] = True
                     touched[n_touched] = rank
@@ -93,14 +93,14 @@ def keep_heaviest(total, touched, n_touched, n_keep, scratch):
 
 @kernel
 def mean_directions(
-    indptr, ranks, values, row_weights, starts, members, clusters, n_ranks, n_keep, out_ranks, out_weights, sizes,
-    masses, similarities,
+    indptr, ranks, values, row_weights, starts, members, clusters, n_ranks, n_keep, old_indptr, old_ranks, old_weights,
+    out_ranks, out_weights, sizes, masses, similarities, movement,
 ):  # fmt: skip
     """For the given clusters: the unit mean of their rows and each row's cosine to it.
 
     Entries go to `out_ranks` and `out_weights` one cluster after another, `sizes` counts them. With `n_keep` > 0 only
     the heaviest features stay, and the cosines are those to the thinned centre. A cluster without a direction (no
-    weight, or rows that cancel) gets size 0.
+    weight, or rows that cancel) gets size 0. `movement` is the distance from the old centre, where there are old ones.
     """
     total = np.zeros(n_ranks)
     seen = np.zeros(n_ranks, np.bool_)
@@ -137,10 +137,17 @@ def mean_directions(
                 out_weights[out + i] = total[rank]
             sizes[i_cluster] = n_touched
             out += n_touched
+        if old_indptr.size > 1:
+            apart = 0.0
+            for i in range(n_touched):
+                apart += total[touched[i]] ** 2
+            for at in range(old_indptr[cluster], old_indptr[cluster + 1]):
+                apart += old_weights[at] * (old_weights[at] - 2.0 * total[old_ranks[at]])
+            movement[cluster] = np.sqrt(max(apart, 0.0))
         for row in mine:
             dot = 0.0
             for at in range(indptr[row], indptr[row + 1]):
-                dot += total[ranks[at]] * values[at]
+                dot += total[np.uint32(ranks[at])] * values[at]
             similarities[row] = dot if sizes[i_cluster] > 0 else 0.0
         for i in range(n_touched):
             total[touched[i]] = 0.0
@@ -160,22 +167,6 @@ def splice(old_indptr, old_ranks, old_weights, sources, new_indptr, new_ranks, n
             first, last = new_indptr[sources[centre]], new_indptr[sources[centre] + 1]
             ranks[target : target + last - first] = new_ranks[first:last]
             weights[target : target + last - first] = new_weights[first:last]
-
-
-@kernel
-def centre_movement(old_indptr, old_ranks, old_weights, new_indptr, new_ranks, new_weights, dense, out):
-    """The distance between old and new centres; `dense` is zero before and after."""
-    for centre in range(out.size):
-        for at in range(new_indptr[centre], new_indptr[centre + 1]):
-            dense[new_ranks[at]] = new_weights[at]
-        total = 0.0
-        for at in range(old_indptr[centre], old_indptr[centre + 1]):
-            total += (dense[old_ranks[at]] - old_weights[at]) ** 2
-            dense[old_ranks[at]] = 0.0
-        for at in range(new_indptr[centre], new_indptr[centre + 1]):
-            total += dense[new_ranks[at]] ** 2
-            dense[new_ranks[at]] = 0.0
-        out[centre] = np.sqrt(total)
 
 
 @kernel
@@ -240,16 +231,16 @@ def count_ranks(ranks, counts):
 
 
 @kernel
-def fill_index(indptr, ranks, weights, n_hot, place, hot, centres_out, weights_out):
-    """Scatter centre entries: features below n_hot into the dense block, others to the end of their list.
+def fill_index(indptr, ranks, weights, line_of, place, hot, centres_out, weights_out):
+    """Scatter centre entries: features with a line into the dense block, others to the end of their list.
 
     Centres are walked in order, so every list ends up sorted by centre.
     """
     for centre in range(indptr.size - 1):
         for at in range(indptr[centre], indptr[centre + 1]):
             rank = ranks[at]
-            if rank < n_hot:
-                hot[rank, centre] = weights[at]
+            if line_of[rank] >= 0:
+                hot[line_of[rank], centre] = weights[at]
             else:
                 centres_out[place[rank]] = centre
                 weights_out[place[rank]] = weights[at]

@@ -12,68 +12,85 @@ from shoal.jit import kernel
 TIE = 5e-7
 # A bound that rounding could have lowered is never trusted to the last digits.
 SLACK = 2e-6
+BLOCK = 64  # centres compared at a time
 
 
 @kernel
-def add_hot_lines(ranks, values, start, stop, hot, n, sums):
-    """Add value * line for the leading entries of a row whose features are dense; returns where they end.
-
-    Only the first `n` places of each line count. Four lines at a time: the running sums are then loaded and stored a
-    quarter as often.
-    """
-    n_hot = hot.shape[0]
-    end = start
-    while end < stop and ranks[end] < n_hot:
-        end += 1
-    at = start
-    while at + 4 <= end:
-        line0, line1, line2, line3 = hot[ranks[at]], hot[ranks[at + 1]], hot[ranks[at + 2]], hot[ranks[at + 3]]
-        v0, v1, v2, v3 = values[at], values[at + 1], values[at + 2], values[at + 3]
+def add_lines(lines, n_lines, line_values, hot, n, sums):
+    """Add value * line for up to four dense lines at once: the sums are then loaded and stored a quarter as often."""
+    if n_lines == 4:
+        line0, line1, line2, line3 = hot[lines[0]], hot[lines[1]], hot[lines[2]], hot[lines[3]]
+        v0, v1, v2, v3 = line_values[0], line_values[1], line_values[2], line_values[3]
         for place in range(n):
             sums[place] += v0 * line0[place] + v1 * line1[place] + v2 * line2[place] + v3 * line3[place]
-        at += 4
-    while at < end:
-        line, v = hot[ranks[at]], values[at]
+        return
+    for i in range(n_lines):
+        line, value = hot[lines[i]], line_values[i]
         for place in range(n):
-            sums[place] += v * line[place]
-        at += 1
-    return end
+            sums[place] += value * line[place]
 
 
 @kernel
-def add_lists(ranks, values, start, stop, ptr, places, weights, n, sums):
-    """Add value * weight for the listed centres of each entry; returns whether any list entry was met."""
+def score_row(ranks, values, start, stop, hot, ptr, places, weights, n, sums, lines, line_values):
+    """The cosine of one row to the first `n` centres of the index; returns whether it shares a feature with any.
+
+    `ptr` holds twice the place where a feature's list starts, plus one if the feature has a dense line instead; the
+    number of the line is then the only entry of the list. One look-up tells all.
+    """
+    sums[:n] = 0.0
+    n_lines = 0
     met = False
+    ends = ptr[1:]
     for at in range(start, stop):
-        first, last = ptr[ranks[at]], ptr[ranks[at] + 1]
+        rank = np.uint32(ranks[at])  # unsigned: no check for an index from the end
+        where = ptr[rank]
+        first, last = where >> 1, ends[rank] >> 1
+        if first == last:
+            continue
+        met = True
         value = values[at]
-        met |= last > first
-        for entry in range(first, last):
-            place = places[entry]
-            if place >= n:
-                break
-            sums[place] += value * weights[entry]
+        if where & 1:
+            lines[n_lines], line_values[n_lines] = places[first], value
+            n_lines += 1
+            if n_lines == 4:
+                add_lines(lines, n_lines, line_values, hot, n, sums)
+                n_lines = 0
+        elif places[last - 1] < n:
+            for entry in range(first, last):
+                sums[places[entry]] += value * weights[entry]
+        else:
+            for entry in range(first, last):
+                if places[entry] >= n:
+                    break
+                sums[places[entry]] += value * weights[entry]
+    add_lines(lines, n_lines, line_values, hot, n, sums)
     return met
 
 
 @kernel
-def score_row(ranks, values, start, stop, hot, ptr, places, weights, n, sums):
-    """The cosine of one row to the first `n` centres of the index; returns whether it shares a feature with any."""
-    sums[:n] = 0.0
-    end = add_hot_lines(ranks, values, start, stop, hot, n, sums)
-    return add_lists(ranks, values, end, stop, ptr, places, weights, n, sums) or end > start
-
-
-@kernel
 def largest(sums, n):
-    """The place of the largest, the first of equals. Two plain passes: each of them vectorises."""
-    best = sums[0]
+    """The place of the largest, the first of equals.
+
+    Compared as integers, which order like floats from 0 up: unlike a maximum of floats, where NaN has to be minded,
+    that compiles to vector instructions. Most rows have some centre with a cosine of 0 or more.
+    """
+    bits = sums.view(np.int32)
+    best, block = bits[0], 0
+    for start in range(0, n, BLOCK):
+        top = bits[start]
+        for place in range(start, min(start + BLOCK, n)):
+            top = max(top, bits[place])
+        if top > best:
+            best, block = top, start
+    if best >= 0:
+        for place in range(block, n):
+            if bits[place] == best:
+                return place
+    best_place = 0
     for place in range(1, n):
-        best = max(best, sums[place])
-    for place in range(n):
-        if sums[place] == best:
-            return place
-    return 0
+        if sums[place] > sums[best_place]:
+            best_place = place
+    return best_place
 
 
 @kernel
@@ -103,6 +120,7 @@ def reassign_rows(
     After: `others` bounds the cosines to the new centres. Returns how many scores were needed.
     """
     n_scored = 0
+    lines, line_values = np.empty(4, np.int64), np.empty(4, np.float32)
     for row in range(start, stop):
         own = labels[row]
         n = movement.size
@@ -115,7 +133,9 @@ def reassign_rows(
             others[row] = unscored
             continue
         n_scored += n
-        met = score_row(ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, n, sums)
+        met = score_row(
+            ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, n, sums, lines, line_values
+        )
         if not met:
             continue
         if own >= 0 and place_of[own] < n:
@@ -137,9 +157,12 @@ def reassign_rows(
 @kernel
 def nearest_centres(indptr, ranks, values, start, stop, hot, ptr, places, weights, ids, sums, labels, similarities):
     """For each row the most similar centre and the cosine; -1 and 0 for a row that shares no feature with any."""
+    lines, line_values = np.empty(4, np.int64), np.empty(4, np.float32)
     for row in range(start, stop):
         n = ids.size
-        if score_row(ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, n, sums):
+        if score_row(
+            ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, n, sums, lines, line_values
+        ):
             best = largest(sums, n)
             labels[row] = ids[best]
             similarities[row] = sums[best]
@@ -151,8 +174,11 @@ def nearest_centres(indptr, ranks, values, start, stop, hot, ptr, places, weight
 @kernel
 def all_similarities(indptr, ranks, values, start, stop, hot, ptr, places, weights, ids, sums, out):
     """Every row's cosine to every centre."""
+    lines, line_values = np.empty(4, np.int64), np.empty(4, np.float32)
     for row in range(start, stop):
-        score_row(ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, ids.size, sums)
+        score_row(
+            ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, ids.size, sums, lines, line_values
+        )
         for place in range(ids.size):
             out[row, ids[place]] = sums[place]
 
