@@ -57,7 +57,7 @@ def labelled_texts(path: str) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def psi_of(X: sp.csr_matrix, labels: np.ndarray) -> float:
-    """The mean cosine to the full centres of these labels: the rows of a cluster sum to a vector whose length that is."""
+    """The mean cosine to the full centres of these labels: the length of the sum of a cluster's unit rows, added up."""
     lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     won = np.flatnonzero((labels >= 0) & (lengths > 0))
     k = int(labels.max()) + 1

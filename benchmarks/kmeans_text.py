@@ -59,7 +59,8 @@ def measure(name: str) -> None:
                 ari.append(adjusted_rand_score(truth, labels))
         record(
             "kmeans", workload=f"{name} tf-idf n={X.shape[0]} d={X.shape[1]} k={k}", model=model,
-            seconds=timer.seconds / SEEDS, peak_mb=peak_mb(), quality=float(np.mean(nmi)), measure="NMI, mean of 10 seeds",
+            seconds=timer.seconds / SEEDS, peak_mb=peak_mb(), quality=float(np.mean(nmi)),
+            measure="NMI, mean of 10 seeds",
             nmi_std=float(np.std(nmi)), ari=float(np.mean(ari)), ari_std=float(np.std(ari)),
         )  # fmt: skip
 
