@@ -150,8 +150,11 @@ def _maximise_any(times: np.ndarray, samples: Sequence[np.ndarray], kernel: Time
     return better, at(better)[1]
 
 
-def learn_strength(engine: Engine) -> None:
-    """Move the strength of the words' base measure a step towards what the present clusters make likeliest."""
+def learn_strength(engine: Engine, times_likeliest: float = 1.0) -> None:
+    """Move the strength of the words' base measure a step towards what the present clusters make likeliest.
+
+    ``times_likeliest`` aims at a multiple of it.
+    """
     live = engine.live[engine.clusters.whole[engine.live, st.COUNT] > 1]
     if live.size < 2 or engine.counters[st.FAMILY] != st.MULTINOMIAL or engine.numbers[st.DRIFT] > 0.0:
         return
@@ -159,7 +162,7 @@ def learn_strength(engine: Engine) -> None:
     floor, block = float(engine.numbers[st.FLOOR]), engine.prior.block_real[0]
     log_probs = np.zeros(STRENGTH_STEPS.size)
     learning_kernels.strength_evidence(
-        engine.clusters, engine.tables, engine.prior, floor, some, STRENGTH_STEPS, log_probs
+        engine.clusters, engine.tables, engine.prior, floor, some, STRENGTH_STEPS / times_likeliest, log_probs
     )
     stronger = float(block[st.STRENGTH] * STRENGTH_STEPS[int(np.argmax(log_probs))])
     engine.set_strength(min(max(stronger, 0.1), float(block[st.WIDTH])))

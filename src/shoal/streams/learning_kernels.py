@@ -82,7 +82,7 @@ def grid_update(clusters, window, upto, rates, log_alphas, total_u, clock, keep,
     total_u holds each rate's T at the last settled document, whose time is clock[0]; keep < 1 forgets old evidence.
     """
     n_rates, n_alphas = len(rates), len(log_alphas)
-    totals = np.zeros(n_rates)
+    totals, alphas = np.zeros(n_rates), np.exp(log_alphas)
     for i in range(upto):
         c, t = window.doc[i, SLOT], window.doc_real[i, TIME]
         first = clusters.grid_u[c, 0] == 0.0
@@ -99,7 +99,7 @@ def grid_update(clusters, window, upto, rates, log_alphas, total_u, clock, keep,
                 clusters.grid_u[c, g] = 1.0 + clusters.grid_u[c, g] * math.exp(-rates[g] * since)
             for a in range(n_alphas):
                 gain = log_alphas[a] if first else log_w
-                log_liks[g, a] = keep * log_liks[g, a] + gain - math.log(totals[g] + math.exp(log_alphas[a]))
+                log_liks[g, a] = keep * log_liks[g, a] + gain - math.log(totals[g] + alphas[a])
         clusters.real[c, BASE_TIME] = t
         clock[0] = max(clock[0], t)
 

@@ -13,6 +13,7 @@ from shoal.base import Estimator, TopFeatures, storable
 from shoal.errors import BadInput
 from shoal.streams import slots
 from shoal.streams import state as st
+from shoal.streams.ask_kernels import all_probabilities, own_gains, score_only
 from shoal.streams.beginnings import Beginnings
 from shoal.streams.edits import Edits
 from shoal.streams.engine import Engine
@@ -24,7 +25,6 @@ from shoal.streams.options import as_inference
 from shoal.streams.posterior import by_birth, closest_sample, number_posterior, same_cluster
 from shoal.streams.rows import read_one, read_rows, read_times
 from shoal.streams.streaming import Stream
-from shoal.streams.visit_kernels import all_probabilities, own_gains, score_only
 
 LARGEST_MATRIX = 5000
 

@@ -40,12 +40,12 @@ class Inference:
     n_chains: int = 1
     tolerance: float = 1e-9
     learn: bool | None = None
-    window: int = 1000
+    window: int = 500
     batch: int = 250
     resamplings: int = 2
     sure: float = 8.0
-    budget: int = 2000
-    candidates: int = 16
+    budget: int = 1000
+    candidates: int = 8
     sample: bool = False
     retire_below: float = 1e-3
     max_clusters: int = 100_000

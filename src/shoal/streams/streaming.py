@@ -26,6 +26,7 @@ from shoal.streams.visit_kernels import close_cluster
 
 PRIOR_DOCUMENTS = 15.0  # the base measure begins as strong as so many documents
 STRENGTH_EVERY = 4  # batches between looks at how strong the base measure should be
+FRAGMENTED = 2.0  # one pass leaves true clusters in pieces, whose words ask for half the strength of the whole
 FARTHEST_GROWTH = 15.0  # counts that drift are brought back to scale when the scale has grown by e^15
 
 
@@ -164,7 +165,7 @@ class Stream:
     def _learn(self) -> None:
         learner, engine = self.learner, self.engine
         if self.strength is None and self.n_seen % (STRENGTH_EVERY * self.options.batch) == 0:
-            learn_strength(engine)
+            learn_strength(engine, FRAGMENTED)
         if learner is None or engine.n_settled < self.options.batch or not learner.choose():
             return
         engine.clusters.real[:, st.BASE_U] = np.maximum(1.0, engine.clusters.grid_u[:, learner.at[0]])

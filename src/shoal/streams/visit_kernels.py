@@ -123,15 +123,10 @@ def enough_room(clusters, tables, postings, window, counters, events, i):
 
 
 @kernel
-def posting_gains(clusters, tables, postings, prior, window, numbers, scratch, i, entry, n_touched, scale):
+def posting_gains(whole, tables, postings, gain, touched, by_count, feature, amount, base, weight, n_touched, scale):
     """Add the gain of one word to every live cluster that holds it; sweeps out dead entries on the way."""
-    feature, amount = window.features[entry], float(window.counts[entry])
-    base = base_of(prior, numbers[FLOOR], feature)
-    weight = prior.block_real[prior.block[feature], EVIDENCE_WEIGHT]
     start, place, n = postings.start[feature], 0, postings.length[feature]
-    whole, gain, by_count = clusters.whole, scratch.gain, scratch.by_count
-    for small in range(64):
-        by_count[small] = -1.0
+    by_count[:] = -1.0
     while place < n:
         slot = postings.slot[start + place]
         if whole[slot, ID] != postings.owner[start + place]:
@@ -145,15 +140,35 @@ def posting_gains(clusters, tables, postings, prior, window, numbers, scratch, i
         small = int(count)
         if small == count and small < 64 and scale == 1.0:
             if by_count[small] < 0.0:
-                by_count[small] = log_rising(count, base, amount)
+                by_count[small] = weight * log_rising(count, base, amount)
             more = by_count[small]
         else:
-            more = log_rising(count / scale, base, amount)
+            more = weight * log_rising(count / scale, base, amount)
         if gain[slot] == 0.0:
-            scratch.touched[n_touched] = slot
+            touched[n_touched] = slot
             n_touched += 1
-        gain[slot] += weight * more
+        gain[slot] += more
     return n_touched
+
+
+@kernel
+def word_gains(clusters, tables, postings, prior, window, numbers, scratch, entry, n_touched, scale):
+    """posting_gains of one entry of a document."""
+    feature = window.features[entry]
+    return posting_gains(
+        clusters.whole,
+        tables,
+        postings,
+        scratch.gain,
+        scratch.touched,
+        scratch.by_count,
+        feature,
+        float(window.counts[entry]),
+        base_of(prior, numbers[FLOOR], feature),
+        prior.block_real[prior.block[feature], EVIDENCE_WEIGHT],
+        n_touched,
+        scale,
+    )
 
 
 @kernel
@@ -193,9 +208,7 @@ def indexed_candidates(clusters, tables, postings, prior, window, links, counter
             break
         used += n
         fraction += window.counts[entry]
-        n_touched = posting_gains(
-            clusters, tables, postings, prior, window, numbers, scratch, i, entry, n_touched, scale
-        )
+        n_touched = word_gains(clusters, tables, postings, prior, window, numbers, scratch, entry, n_touched, scale)
     total = 0.0
     for block in range(window.lengths.shape[1]):
         total += window.lengths[i, block]
@@ -274,9 +287,7 @@ def exact_scores(clusters, tables, postings, prior, window, links, counters, num
     if by_index:
         scale = growth(numbers, window.doc_real[i, TIME])
         for entry in range(window.starts[i], window.starts[i + 1]):
-            n_touched = posting_gains(
-                clusters, tables, postings, prior, window, numbers, scratch, i, entry, n_touched, scale
-            )
+            n_touched = word_gains(clusters, tables, postings, prior, window, numbers, scratch, entry, n_touched, scale)
     score_candidates(clusters, tables, prior, window, links, counters, numbers, scratch, i, m, by_index, fresh)
     for x in range(n_touched):
         scratch.gain[scratch.touched[x]] = 0.0
@@ -353,43 +364,3 @@ def all_live(clusters, counters, scratch):
     for x in range(m):
         scratch.candidates[x] = clusters.live[x]
     return m
-
-
-@kernel
-def score_only(clusters, tables, prior, window, links, counters, numbers, scratch, lo, hi, best, log_prob):
-    """For documents that are only asked about: the best live slot (-1: a new cluster) and its log probability."""
-    for i in range(lo, hi):
-        m = all_live(clusters, counters, scratch)
-        score_candidates(clusters, tables, prior, window, links, counters, numbers, scratch, i, m, False, True)
-        choice = pick(scratch.scores, m, -1.0)
-        top = scratch.scores[choice] if choice >= 0 else 0.0
-        total = math.exp(-top)
-        for x in range(m):
-            total += math.exp(scratch.scores[x] - top)
-        best[i - lo] = scratch.candidates[choice] if choice >= 0 else -1
-        log_prob[i - lo] = -math.log(total)
-
-
-@kernel
-def all_probabilities(clusters, tables, prior, window, links, counters, numbers, scratch, lo, hi, out):
-    """out[i] over the live slots in order, and last a new cluster."""
-    for i in range(lo, hi):
-        m = all_live(clusters, counters, scratch)
-        score_candidates(clusters, tables, prior, window, links, counters, numbers, scratch, i, m, False, True)
-        top = 0.0
-        for x in range(m):
-            top = max(top, scratch.scores[x])
-        total = math.exp(-top)
-        for x in range(m):
-            total += math.exp(scratch.scores[x] - top)
-        for x in range(m):
-            out[i - lo, x] = math.exp(scratch.scores[x] - top) / total
-        out[i - lo, m] = math.exp(-top) / total
-
-
-@kernel
-def own_gains(clusters, tables, prior, window, counters, numbers, n_docs, out):
-    """How well each document of the window fits the cluster it is in."""
-    for i in range(n_docs):
-        scale = growth(numbers, window.doc_real[i, TIME])
-        out[i] = gain_of(clusters, tables, prior, window, counters, numbers, window.doc[i, SLOT], i, scale)

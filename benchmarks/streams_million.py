@@ -1,0 +1,185 @@
+"""A million messages of 50 words in one pass on one core: speed, memory, quality; rivals on what they can finish.
+
+The generator draws from the model itself: Zipf words, 60,000 of them, thousands of clusters alive at once.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections import Counter
+from typing import Any
+
+import numpy as np
+
+from common import Timer, peak_mb, record
+from shoal.datasets import threads
+from shoal.metrics import normalized_mutual_information
+from shoal.streams import Inference, TimeSensitiveMixture
+
+VOCABULARY = 60_000
+
+
+def messages(n: int) -> Any:
+    return threads(
+        n, n_features=VOCABULARY, length=50, arrival_rate=1.0, decay=1 / 20_000, concentration=500.0,
+        prior=200 / VOCABULARY, zipf=1.05, random_state=3,
+    )  # fmt: skip
+
+
+class PlainMStreamF:
+    """MStream with forgetting (Yin et al. 2018), one pass, in plain Python: the oracle beside the engine."""
+
+    def __init__(self, alpha: float, beta: float, keep: int) -> None:
+        self.alpha, self.beta, self.keep = alpha, beta, keep
+        self.clusters: dict[int, list[Any]] = {}  # id -> [documents, words, counts, last document]
+        self.next_id = self.n = 0
+
+    def learn_one(self, words: list[int]) -> int:
+        counts = Counter(words)
+        v_beta = VOCABULARY * self.beta
+        best, best_score = -1, math.log(self.alpha * self.n + 1e-9)
+        best_score += sum(math.log(self.beta + j) for c in counts.values() for j in range(c))
+        best_score -= sum(math.log(v_beta + j) for j in range(len(words)))
+        for id_, (n_docs, n_words, table, _) in self.clusters.items():
+            score = math.log(n_docs)
+            for word, c in counts.items():
+                had = table.get(word, 0)
+                for j in range(c):
+                    score += math.log(had + self.beta + j)
+            score -= sum(math.log(n_words + v_beta + j) for j in range(len(words)))
+            if score > best_score:
+                best, best_score = id_, score
+        if best < 0:
+            best, self.next_id = self.next_id, self.next_id + 1
+            self.clusters[best] = [0, 0, Counter(), 0]
+        cluster = self.clusters[best]
+        cluster[0] += 1
+        cluster[1] += len(words)
+        cluster[2].update(counts)
+        cluster[3] = self.n
+        self.n += 1
+        if self.n % 500 == 0:
+            self.clusters = {id_: c for id_, c in self.clusters.items() if self.n - c[3] < self.keep}
+        return best
+
+
+def text_clust(rows: list[list[int]], seconds: float) -> list[int]:
+    """river's TextClust (as in its documentation) on as many messages as it finishes in the time."""
+    from river import cluster
+
+    model = cluster.TextClust(real_time_fading=False, fading_factor=1e-4, tgap=100, auto_r=True, radius=0.9)
+    labels, began = [], time.perf_counter()
+    for row in rows:
+        if time.perf_counter() - began > seconds:
+            break
+        words = Counter(f"w{word}" for word in row)
+        labels.append(int(model.predict_one(words, type="micro") or 0))
+        model.learn_one(words)
+    return labels
+
+
+def as_words(X: Any, n: int) -> list[list[int]]:
+    return [
+        np.repeat(X.indices[X.indptr[i] : X.indptr[i + 1]], X.data[X.indptr[i] : X.indptr[i + 1]].astype(int)).tolist()
+        for i in range(n)
+    ]
+
+
+def main(n: int) -> None:
+    data = messages(n)
+    truth = np.asarray(data.labels)
+    TimeSensitiveMixture(random_state=0).partial_fit(data.X[:2000], data.times[:2000])  # compile
+    model = TimeSensitiveMixture(random_state=0)
+    before, spent = peak_mb(), 0.0
+    tenth = n // 10
+    for part in range(10):
+        rows = slice(part * tenth, (part + 1) * tenth)
+        X, times = data.X[rows], data.times[rows]
+        with Timer() as timer:
+            model.partial_fit(X, times)
+        spent += timer.seconds
+        engine = model.stream_.engine
+        arrays = [a for g in (engine.clusters, engine.tables, engine.postings, engine.window, engine.prior) for a in g]
+        record(
+            "streams",
+            workload=f"{n:,} messages, part {part + 1}",
+            model="TimeSensitiveMixture",
+            seconds=timer.seconds,
+            peak_mb=peak_mb() - before,
+            quality=normalized_mutual_information(model.labels_[rows], truth[rows]),
+            items_per_second=tenth / timer.seconds,
+            n_live=engine.n_live,
+            engine_mb=sum(array.nbytes for array in arrays) / 1e6,
+        )
+    record(
+        "streams",
+        workload=f"{n:,} messages",
+        model="TimeSensitiveMixture",
+        seconds=spent,
+        peak_mb=peak_mb() - before,
+        quality=normalized_mutual_information(model.labels_, truth[: 10 * tenth]),
+        items_per_second=10 * tenth / spent,
+        n_clusters=int(np.unique(model.labels_).size),
+        true_clusters=int(np.unique(truth[: 10 * tenth]).size),
+        rate=float(model.kernel_.parameters()[0]) if model.kernel_.parameters().size else 0.0,
+    )
+
+
+def rivals(n: int, seconds: float) -> None:
+    data = messages(n)
+    truth, rows = np.asarray(data.labels), as_words(data.X, n)
+    oracle, labels = PlainMStreamF(0.03, 0.01, 20_000), []
+    began = time.perf_counter()
+    for row in rows:
+        labels.append(oracle.learn_one(row))
+        if time.perf_counter() - began > seconds:
+            break
+    report("MStreamF in plain Python", labels, truth, time.perf_counter() - began)
+    try:
+        began = time.perf_counter()
+        labels = text_clust(rows, seconds)
+        report("river TextClust", labels, truth, time.perf_counter() - began)
+    except ImportError:
+        print("river is not installed: pip install river", file=sys.stderr)
+    m = len(labels)
+    with Timer() as timer:
+        ours = TimeSensitiveMixture(random_state=0).partial_fit(data.X[:m], data.times[:m]).labels_
+    report("TimeSensitiveMixture", ours.tolist(), truth, timer.seconds)
+
+
+def report(model: str, labels: list[int], truth: np.ndarray, seconds: float) -> None:
+    record(
+        "streams",
+        workload=f"first {len(labels):,} of the messages",
+        model=model,
+        seconds=seconds,
+        quality=normalized_mutual_information(labels, truth[: len(labels)]),
+        items_per_second=len(labels) / seconds,
+        n_clusters=len(set(labels)),
+    )
+
+
+def beside_batch(n: int, n_sweeps: int) -> None:
+    """The stream beside batch Gibbs on the same part."""
+    data = messages(n)
+    truth = np.asarray(data.labels)
+    for name, fit in (
+        ("stream", lambda model: model.partial_fit(data.X, data.times)),
+        ("batch Gibbs", lambda model: model.fit(data.X, data.times)),
+    ):
+        inference = Inference(n_sweeps=n_sweeps, burn_in=n_sweeps - 3, thin=1)
+        with Timer() as timer:
+            labels = fit(TimeSensitiveMixture(inference=inference, random_state=0)).labels_
+        report(f"{name}", labels.tolist(), truth, timer.seconds)
+
+
+if __name__ == "__main__":
+    what = sys.argv[1] if len(sys.argv) > 1 else "million"
+    if what == "million":
+        main(int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+    elif what == "rivals":
+        rivals(20_000, 60.0)
+    else:
+        beside_batch(int(sys.argv[2]) if len(sys.argv) > 2 else 20_000, int(sys.argv[3]) if len(sys.argv) > 3 else 15)
