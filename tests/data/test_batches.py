@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -44,17 +45,17 @@ pairs = st.lists(st.tuples(st.integers(0, 6), st.sampled_from("abcde"), st.integ
 
 @settings(max_examples=40)
 @given(pairs, st.integers(1, 4), st.integers(1, 50))
-def test_long_tables_come_as_read_gives_them(rows, batch_rows, pairs_at_once):
+def test_long_tables_come_sorted_by_item(rows, batch_rows, pairs_at_once):
     table = pa.table({name: list(column) for name, column in zip("ifw", zip(*rows, strict=True), strict=True)})
     columns = {"item": "i", "feature": "f", "weight": "w"}
     whole = shoal.read(table, **columns)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("shoal.data.long_tables.PAIRS", pairs_at_once)
         X, batches = stacked(shoal.read_batches(table, batch_rows=batch_rows, **columns))
-    assert [id_ for batch in batches for id_ in batch.ids] == whole.ids.tolist()
+    assert [id_ for batch in batches for id_ in batch.ids] == sorted(whole.ids)
     assert [len(batch) for batch in batches[:-1]] == [batch_rows] * (len(batches) - 1)
     assert all(batch.vocabulary == whole.vocabulary for batch in batches)
-    assert abs(X - whole.X).max() == 0
+    assert abs(X - whole.X[np.argsort(whole.ids.astype(str))]).max() == 0
 
 
 def test_a_vocabulary_that_grows():

@@ -14,7 +14,7 @@ from shoal.data.beside import Beside
 from shoal.data.columns import Choice
 from shoal.data.dataset import Dataset
 from shoal.data.finishing import columns_beside, finish, note_unit
-from shoal.data.long_tables import find_names, grouped_blocks
+from shoal.data.long_tables import find_names, sorted_blocks
 from shoal.data.options import Options, as_options
 from shoal.data.reading import choose, read_matrix
 from shoal.data.recipe import Recipe
@@ -71,9 +71,10 @@ def read_batches(
       first). There is no ``min_items`` and no tfidf then, since both need to have seen everything.
 
     Memory is that of a batch, the vocabulary, and what DuckDB may hold (``memory_mb`` at most), however large the file.
-    A long table is grouped by item first; DuckDB spills to disk what does not fit. Items come where they first stood,
-    as in ``read``. The columns do too, unless ``min_items``, ``max_features`` or tfidf have whole items counted: then
-    they come in the order of the grouped items. A matrix file is loaded whole and cut.
+    The rows of a long table are sorted by item, on disk where they do not fit, so its items come in that order and not
+    as first seen; what stands beside an item is taken from its first row, as in ``read``. Its columns are in the order
+    of ``read``, unless ``min_items``, ``max_features`` or tfidf have whole items counted: then in that of the sorted
+    items. A matrix file is loaded whole and cut.
 
     >>> import pyarrow as pa, shoal
     >>> table = pa.table({"tags": [["a"], ["b", "a"], ["c"]]})
@@ -195,7 +196,7 @@ def larger(largest: float | None, numbers: pa.Array) -> float | None:
 def pieces(table: Table, recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
     """The table's items in runs of whatever length comes."""
     if recipe.shape == "long":
-        return grouped_blocks(table, recipe, layout)
+        return sorted_blocks(table, recipe, layout)
     return blocks(table.batches(layout.wanted), recipe, layout)
 
 

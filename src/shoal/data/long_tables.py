@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.data.assembly import Assembly, Block, count_block, index_kind, joined, number_block
+from shoal.data.assembly import Assembly, Block, count_block, index_kind, number_block, offsets_of, sorted_csr
 from shoal.data.beside import Beside
 from shoal.data.recipe import Recipe
 from shoal.data.shapes import Layout, check_weights, layout_of, stream_map
@@ -30,7 +30,7 @@ def read_long(table: Table, recipe: Recipe, vocabulary: Vocabulary | None) -> tu
     layout = layout_of(recipe)
     pairs = Pairs(recipe, layout, vocabulary)
     with task("reading", table.n_rows) as reading:
-        for numbered in stream_map(lambda batch: _numbered(batch, layout), table.batches(layout.wanted)):
+        for numbered in stream_map(lambda batch: _numbered(batch, layout), table.batches(layout.wanted, PAIRS)):
             pairs.add(numbered)
             reading.advance(numbered.batch.num_rows, rows=pairs.beside.n_rows)
     return pairs.matrix(), pairs.beside, pairs.assembly
@@ -76,16 +76,28 @@ class Pairs:
         self.columns.append(columns[good].astype(index_kind(len(self.assembly.vocabulary))))
 
     def matrix(self) -> sp.csr_matrix:
-        """Equal pairs added up; the collected parts are let go."""
-        rows, columns = joined(self.rows, np.int32), joined(self.columns, np.int32)
-        self.rows.clear()
-        self.columns.clear()
+        """Equal pairs added up; the collected parts are let go one by one."""
+        from shoal.data.token_kernels import merge_equal, place_pairs
+
         weighted = self.recipe.weight is not None
-        values = joined(self.weights, np.float64) if weighted else np.ones(rows.size, dtype=np.float32)
-        self.weights.clear()
-        X = sp.coo_matrix((values, (rows, columns)), shape=(len(self.items), len(self.assembly.vocabulary))).tocsr()
-        X.sum_duplicates()
-        return X
+        places = offsets_of(self._pairs_of_items())
+        indices = np.empty(places[-1], dtype=index_kind(len(self.assembly.vocabulary)))
+        values = np.empty(places[-1], dtype=np.float64 if weighted else np.float32)
+        next_place, ones = places[:-1].copy(), np.empty(0, dtype=np.float64)
+        for part, (rows, columns) in enumerate(zip(self.rows, self.columns, strict=True)):
+            place_pairs(rows, columns, self.weights[part] if weighted else ones, next_place, indices, values)
+            self.rows[part] = self.columns[part] = ones
+            if weighted:
+                self.weights[part] = ones
+        X = sorted_csr(values, indices, places, len(self.assembly.vocabulary))
+        cells = int(merge_equal(X.indptr, X.indices, X.data))
+        return sp.csr_matrix((X.data[:cells], X.indices[:cells], X.indptr), shape=X.shape, copy=False)
+
+    def _pairs_of_items(self) -> np.ndarray:
+        counts = np.zeros(len(self.items), dtype=np.int64)
+        for rows in self.rows:
+            np.add.at(counts, rows, 1)
+        return counts
 
 
 def _first_places(ids: np.ndarray, n_names: int) -> np.ndarray:
@@ -95,8 +107,8 @@ def _first_places(ids: np.ndarray, n_names: int) -> np.ndarray:
     return first
 
 
-def grouped_blocks(table: Table, recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
-    """Whole items in the order first seen, for tables that do not fit in memory; DuckDB groups, on disk if it must."""
+def sorted_blocks(table: Table, recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
+    """Whole items, sorted by item, for tables that do not fit in memory; DuckDB sorts, on disk if it must."""
     return stream_map(lambda pairs: _gathered(pairs, recipe, layout), _whole_items(table, recipe, layout))
 
 
@@ -106,7 +118,7 @@ def _whole_items(table: Table, recipe: Recipe, layout: Layout) -> Iterator[pa.Re
     import pyarrow.compute as pc
 
     waiting: list[pa.RecordBatch] = []
-    for batch in table.batches(layout.wanted, PAIRS, together=layout.place["item"]):
+    for batch in table.batches(layout.wanted, PAIRS, sort_by=layout.place["item"]):
         items = layout.column(batch, "item")
         if not len(items):
             continue
@@ -137,7 +149,7 @@ def find_names(table: Table, recipe: Recipe, vocabulary: Vocabulary) -> int:
 
 
 def _gathered(batch: pa.RecordBatch, recipe: Recipe, layout: Layout) -> tuple[pa.RecordBatch, Block]:
-    """Pairs grouped by item as one counted row an item, with the first row of each item beside it."""
+    """Pairs sorted by item as one counted row an item, with the first row of each item beside it."""
     _, item_ids = number_block(delimited_slices(layout.column(batch, "item"), None))
     n_items = int(item_ids[-1]) + 1
     ends = np.searchsorted(item_ids, np.arange(n_items), side="right").astype(np.int64)

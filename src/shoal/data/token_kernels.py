@@ -275,6 +275,34 @@ def sort_rows(first_row, last_row, indptr, indices, values):
 
 
 @kernel
+def place_pairs(rows, columns, weights, next_place, indices, values):
+    """Put each pair where its row's next cell goes. An empty ``weights`` means 1 each."""
+    for pair in range(rows.size):
+        at = next_place[rows[pair]]
+        next_place[rows[pair]] = at + 1
+        indices[at] = columns[pair]
+        values[at] = weights[pair] if weights.size else 1.0
+
+
+@kernel
+def merge_equal(indptr, indices, values):
+    """Add up, in place, the cells of a column that stands twice or more in a (sorted) row. Returns the cells left."""
+    cells = indptr[0]
+    first = indptr[0]
+    for row in range(indptr.size - 1):
+        began = cells
+        for at in range(first, indptr[row + 1]):
+            if cells > began and indices[cells - 1] == indices[at]:
+                values[cells - 1] += values[at]
+            else:
+                indices[cells], values[cells] = indices[at], values[at]
+                cells += 1
+        first = indptr[row + 1]
+        indptr[row + 1] = cells
+    return cells
+
+
+@kernel
 def weigh_rows(first_row, last_row, indptr, indices, counts, binary, sublinear, idf, unit_length, values):
     """Cells as 1 or their count, damped, times the feature's idf (none if empty), and rows made unit length."""
     for row in range(first_row, last_row):

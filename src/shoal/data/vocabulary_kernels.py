@@ -17,6 +17,7 @@ TAG_SHIFT = np.int64(15)  # of the hash: 23 bits are left
 ID_BITS = np.int64(40)
 ID_MASK = np.int64((1 << 40) - 1)
 FOLD = np.int64(19)
+STRIDE = 2048  # keys settled at a time: what they touch stays in the cache
 
 
 @kernel
@@ -66,26 +67,65 @@ def build_table(names, offsets, n_names, table):
 
 
 @kernel
-def find_all(table, names, offsets, keys, key_offsets, ids):
-    for key in range(ids.size):
+def settle(table, names, offsets, keys, key_offsets, first, last, hashes, ids):
+    """Number the keys from first to last that the table holds already, as far as that is quickly told; -1 for the rest.
+
+    Three short loops rather than one long one: the reads of each do not wait for one another, so that the processor
+    fetches many of them from memory at once. Numbering millions of names spends its time on just that.
+    """
+    mask = table.size - 1
+    for at in range(last - first):
+        hashes[at] = hash_bytes(keys, key_offsets[first + at], key_offsets[first + at + 1])
+    for at in range(last - first):
+        ids[first + at] = table[hashes[at] & mask]
+    for at in range(last - first):
+        slot = hashes[at] & mask
+        tag = hashes[at] >> TAG_SHIFT
+        entry = ids[first + at]
+        while entry >= 0 and entry >> ID_BITS != tag:
+            slot = (slot + 1) & mask
+            entry = table[slot]
+        name = entry & ID_MASK
+        length = key_offsets[first + at + 1] - key_offsets[first + at]
+        ids[first + at] = name if entry >= 0 and offsets[name + 1] - offsets[name] == length else -1
+    for key in range(first, last):
         start, stop = key_offsets[key], key_offsets[key + 1]
-        slot = find_slot(table, names, offsets, keys, start, stop, hash_bytes(keys, start, stop))
-        ids[key] = table[slot] & ID_MASK if table[slot] >= 0 else -1
+        if ids[key] >= 0 and not same_bytes(names, offsets[ids[key]], keys, start, stop - start):
+            ids[key] = -1
+
+
+@kernel
+def find_all(table, names, offsets, keys, key_offsets, ids):
+    hashes = np.empty(STRIDE, np.int64)
+    for first in range(0, ids.size, STRIDE):
+        last = min(first + STRIDE, ids.size)
+        settle(table, names, offsets, keys, key_offsets, first, last, hashes, ids)
+        for key in range(first, last):
+            if ids[key] < 0:
+                start, stop = key_offsets[key], key_offsets[key + 1]
+                entry = table[find_slot(table, names, offsets, keys, start, stop, hashes[key - first])]
+                ids[key] = entry & ID_MASK if entry >= 0 else -1
 
 
 @kernel
 def insert_all(table, names, offsets, n_names, keys, key_offsets, ids):
     """Number every key, appending those not seen before. The caller has made room; returns the new number of names."""
-    for key in range(ids.size):
-        start, stop = key_offsets[key], key_offsets[key + 1]
-        hashed = hash_bytes(keys, start, stop)
-        slot = find_slot(table, names, offsets, keys, start, stop, hashed)
-        if table[slot] < 0:
-            end = offsets[n_names]
-            for at in range(stop - start):
-                names[end + at] = keys[start + at]
-            offsets[n_names + 1] = end + stop - start
-            table[slot] = ((hashed >> TAG_SHIFT) << ID_BITS) | np.int64(n_names)
-            n_names += 1
-        ids[key] = table[slot] & ID_MASK
+    hashes = np.empty(STRIDE, np.int64)
+    for first in range(0, ids.size, STRIDE):
+        last = min(first + STRIDE, ids.size)
+        settle(table, names, offsets, keys, key_offsets, first, last, hashes, ids)
+        for key in range(first, last):
+            if ids[key] >= 0:
+                continue
+            start, stop = key_offsets[key], key_offsets[key + 1]
+            hashed = hashes[key - first]
+            slot = find_slot(table, names, offsets, keys, start, stop, hashed)
+            if table[slot] < 0:
+                end = offsets[n_names]
+                for at in range(stop - start):
+                    names[end + at] = keys[start + at]
+                offsets[n_names + 1] = end + stop - start
+                table[slot] = ((hashed >> TAG_SHIFT) << ID_BITS) | np.int64(n_names)
+                n_names += 1
+            ids[key] = table[slot] & ID_MASK
     return n_names
