@@ -263,3 +263,20 @@ def test_fit_then_go_on(data):
     assert len(model.labels_) == 800
     assert distance(model.labels_[:200], first) < 0.3
     assert distance(model.labels_, np.asarray(data.labels)) < 0.6
+
+
+def test_each_cluster_may_fade_at_its_own_rate():
+    """A story that speaks once in a long while, and quick ones that come and go."""
+    rng = np.random.default_rng(0)
+    X = np.zeros((3000, 204))
+    for i in range(3000):
+        word = 0 if i % 60 == 0 else 2 + 2 * (i // 30)
+        X[i, word : word + 2] = 2 + rng.integers(0, 3, 2)
+    times = np.arange(3000.0)
+    options = {"base": "uniform", "strength": 10.0, "random_state": 0}
+    inference = Inference(window=60, batch=20, rate_per_cluster=True)
+    model = TimeSensitiveMixture(inference=inference, **options).partial_fit(X, times)
+    engine = model.stream_.engine
+    slow = engine.live[np.flatnonzero(model.ids_of_clusters() == model.labels_[2940])[0]]
+    assert len(set(model.labels_[::60][20:])) == 1
+    assert engine.clusters.real[slow, st.RATE] < float(model.kernel_.parameters()[0])

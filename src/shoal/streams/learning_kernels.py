@@ -96,6 +96,7 @@ def grid_update(clusters, window, upto, rates, log_alphas, total_u, clock, keep,
                 clusters.grid_u[c, g] = 1.0
             else:
                 log_w = math.log(clusters.grid_u[c, g]) - rates[g] * since
+                clusters.grid_log_w[c, g] += log_w
                 clusters.grid_u[c, g] = 1.0 + clusters.grid_u[c, g] * math.exp(-rates[g] * since)
             for a in range(n_alphas):
                 gain = log_alphas[a] if first else log_w

@@ -14,10 +14,12 @@ import numpy as np
 
 from shoal.base import storable
 from shoal.streams import learning_kernels
+from shoal.streams import state as st
 from shoal.streams.engine import Engine, writable
 
 START_CONCENTRATION = 30.0
 EAGERNESS = 2.0  # found on the four short-text streams of MStream; 1 to 3 do about as well
+OWN_RATE_SPREAD = 1.0
 START_DOCS = 1000.0  # before anything is learned, a message counts for 1/e after about so many others
 MEMORY_DOCS = 50_000.0  # evidence about the parameters is forgotten over so many documents
 RATES_PER_GAP = np.concatenate([[0.0], np.logspace(-5.0, 0.5, 15)])
@@ -93,6 +95,23 @@ class GridLearner:
         before = self.at
         self.at = tuple(int(now + np.sign(want - now)) for now, want in zip(self.at, best, strict=True))  # type: ignore[assignment]
         return self.at != before
+
+    def own_rates(self, engine: Engine, slots: np.ndarray, now: float, gap: float) -> np.ndarray:
+        """For each cluster, which rate of the grid suits its members best, with a prior around the common rate.
+
+        A cluster's members are arrivals whose rate is its weight over G = (T + alpha) gap. Their log likelihood is
+        the sum of log w less the weight's integral, about n (1 - exp(-rate age)) / (rate G). The prior is normal in
+        the log of the rate, with a standard deviation of OWN_RATE_SPREAD.
+        """
+        rates = np.maximum(self.rates, self.rates[self.rates > 0].min() * 0.1)
+        whole, real = engine.clusters.whole[slots], engine.clusters.real[slots]
+        n = whole[:, st.N_BASE][:, None]
+        age = np.maximum(now - real[:, st.BORN], gap)[:, None]
+        scale = (self.total_u[self.at[0]] + self.concentration) * gap
+        integral = n * -np.expm1(-rates * age) / (rates * scale)
+        prior = -0.5 * ((np.log(rates) - math.log(rates[self.at[0]])) / OWN_RATE_SPREAD) ** 2
+        best = np.argmax(engine.clusters.grid_log_w[slots] - integral + prior, axis=1)
+        return np.where(n[:, 0] > 0, best, self.at[0])
 
 
 def typical_gap(times: np.ndarray) -> float:

@@ -27,6 +27,7 @@ class Inference:
     budget : index entries looked at to find a message's candidates; -1 scores every live cluster
     candidates : clusters scored exactly for a message
     sample : draw the cluster of an arriving message instead of taking the best
+    rate_per_cluster : in the stream, let each cluster fade at a rate of its own, drawn towards the common one
     retire_below : a cluster is retired when its weight is below this share of the concentration
     max_clusters : live clusters at most; beyond it the lightest are retired
 
@@ -47,6 +48,7 @@ class Inference:
     budget: int = 1000
     candidates: int = 8
     sample: bool = False
+    rate_per_cluster: bool = False
     retire_below: float = 1e-3
     max_clusters: int = 100_000
 

@@ -78,6 +78,7 @@ def reopen(engine: Engine, life: Life) -> int:
     clusters.real[slot, st.BIN_WIDTH] = life.step
     clusters.life[slot, : len(life.counts)] = life.counts[: st.LIFE_BINS]
     clusters.grid_u[slot] = max(1.0, life.base_u)
+    clusters.real[slot, st.RATE] = engine.rate
     if len(life.base_wave) == clusters.base_wave[slot].size:
         clusters.base_wave[slot] = np.reshape(life.base_wave, clusters.base_wave[slot].shape)
     refresh_tail(engine.links, engine.kind, slot)

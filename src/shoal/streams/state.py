@@ -45,6 +45,7 @@ class Clusters(NamedTuple):
     life: np.ndarray  # (slots, LIFE_BINS) settled members by age
     moments: np.ndarray  # (slots, features, 2) sums and squares (Gaussian only)
     grid_u: np.ndarray  # (slots, rates) what BASE_U would be at each rate that learning considers; 0: nobody settled
+    grid_log_w: np.ndarray  # (slots, rates) sum of log w over settled members after the first, at each rate
     live: np.ndarray  # (slots,) the first N_LIVE are the live slots
     free: np.ndarray  # (slots,) the first N_FREE are free
 
@@ -127,6 +128,7 @@ def empty_clusters(slots: int, n_blocks: int, n_waves: int, n_dense: int, n_rate
         np.zeros((slots, n_waves, 2)),
         np.zeros((slots, LIFE_BINS), dtype=np.float32),
         np.zeros((slots, n_dense, 2)),
+        np.zeros((slots, n_rates)),
         np.zeros((slots, n_rates)),
         np.zeros(slots, dtype=np.int64),
         np.arange(slots, dtype=np.int64)[::-1].copy(),

@@ -69,9 +69,8 @@ class Stream:
         if engine.kind == st.WAVES:
             return
         self.learner = GridLearner.around(typical_gap(times), self.rate, self.concentration)
-        engine.clusters = engine.clusters._replace(
-            grid_u=np.zeros((len(engine.clusters.whole), self.learner.rates.size))
-        )
+        shape = (len(engine.clusters.whole), self.learner.rates.size)
+        engine.clusters = engine.clusters._replace(grid_u=np.zeros(shape), grid_log_w=np.zeros(shape))
         engine.set_time(ExponentialKernel(self.learner.rate), self.learner.concentration)
 
     def _set_strength(self, lengths: np.ndarray) -> None:
@@ -166,10 +165,24 @@ class Stream:
         learner, engine = self.learner, self.engine
         if self.strength is None and self.n_seen % (STRENGTH_EVERY * self.options.batch) == 0:
             learn_strength(engine, FRAGMENTED)
-        if learner is None or engine.n_settled < self.options.batch or not learner.choose():
+        if learner is None or engine.n_settled < self.options.batch:
             return
-        engine.clusters.real[:, st.BASE_U] = np.maximum(1.0, engine.clusters.grid_u[:, learner.at[0]])
-        engine.set_time(ExponentialKernel(learner.rate), learner.concentration)
+        changed = learner.choose()
+        if changed:
+            engine.clusters.real[:, st.BASE_U] = np.maximum(1.0, engine.clusters.grid_u[:, learner.at[0]])
+            engine.set_time(ExponentialKernel(learner.rate), learner.concentration)
+        if self.options.rate_per_cluster and learner.rate > 0.0:
+            self._learn_own_rates(learner)
+
+    def _learn_own_rates(self, learner: GridLearner) -> None:
+        """Each cluster with settled members gets the rate that suits it, drawn towards the common one."""
+        engine = self.engine
+        live = engine.live
+        gap = typical_gap(engine.window.doc_real[: engine.n_docs, st.TIME])
+        own = learner.own_rates(engine, live, self.now, gap)
+        engine.clusters.real[live, st.RATE] = learner.rates[own]
+        engine.clusters.real[live, st.BASE_U] = np.maximum(1.0, engine.clusters.grid_u[live, own])
+        engine.refresh()
 
     def _rescale(self) -> None:
         """Bring drifting counts back to a scale that float32 holds."""

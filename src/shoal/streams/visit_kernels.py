@@ -84,6 +84,7 @@ def open_cluster(clusters, tables, counters, t, rate):
     clusters.real[c, BASE_U] = 1.0
     clusters.life[c] = 0.0
     clusters.grid_u[c] = 0.0
+    clusters.grid_log_w[c] = 0.0
     clusters.totals[c] = 0.0
     clusters.log_gamma[c] = 0.0
     clusters.log_unit[c] = 0.0
