@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
+import shoal
 from shoal.errors import BadInput, Interrupted
-from shoal.families import ExponentialFamilyMixture
+from shoal.families import ExponentialFamilyMixture, StuckSampler
 from shoal.families.run import Plan
 
 
@@ -142,3 +145,83 @@ def test_resume_wants_the_same_rows() -> None:
     model = ExponentialFamilyMixture(4, n_sweeps=2, random_state=0).fit(X)
     with pytest.raises(BadInput, match="same order"):
         model.resume(X[:10])
+
+
+def blobs(n: int = 200, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, 3, n)
+    return np.array([[0.0, 0], [6, 0], [0, 8]])[truth] + rng.normal(size=(n, 2)), truth
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "fastex"])
+@pytest.mark.parametrize("covariance", ["diagonal", "spherical"])
+def test_finds_blobs_and_their_number(sampler: str, covariance: str) -> None:
+    X, truth = blobs()
+    options = {"family": "gaussian", "sampler": sampler, "covariance": covariance, "random_state": 0}
+    model = ExponentialFamilyMixture(10, **options).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) > 0.95
+    assert 3 <= model.n_clusters_ <= 4
+    np.testing.assert_array_equal(model.predict(X), model.fit(sp.csr_matrix(X)).predict(X))
+    held_out, _ = blobs(seed=1)
+    assert model.score(held_out) > ExponentialFamilyMixture(1, **options).fit(X).score(held_out) + 0.5
+    rows, clusters = model.sample(300, random_state=0)
+    assert (model.predict(rows) == clusters).mean() > 0.9
+    assert model.top_features(0, 1).features.shape == (1,)
+
+
+def test_hashes_find_topics_with_enough_bits_and_warn_without() -> None:
+    X, truth = topics()
+    model = ExponentialFamilyMixture(6, sampler="fastex", n_bits=256, random_state=0).fit(X)
+    assert adjusted_rand_score(truth, model.labels_) > 0.9
+    with pytest.warns(StuckSampler, match="32-bit"):
+        ExponentialFamilyMixture(
+            50,
+            sampler="fastex",
+            hashes="published",
+            n_bits=32,
+            start="random",
+            smoothing=0.001,
+            n_sweeps=5,
+            random_state=0,
+        ).fit(X)
+
+
+def test_tree_joins_what_is_alike_first() -> None:
+    X, _ = topics()
+    model = ExponentialFamilyMixture(8, random_state=0).fit(X)
+    tree = model.hierarchy_
+    k = model.n_clusters_
+    assert tree.merges.shape == (k - 1, 2)
+    assert tree.sizes[-1] == 300
+    assert tree.linkage().shape == (k - 1, 4)
+    for n_groups in range(1, k + 1):
+        assert len(np.unique(model.cut(n_groups))) == n_groups
+    total = model.family_.log_marginal(model.stats_).sum() - tree.losses.sum()
+    whole = model.family_.log_marginal(model.family_.statistics(X, np.zeros(300, np.int64), 1))[0]
+    assert total == pytest.approx(whole, rel=1e-9)
+
+
+def test_partial_fit_folds_new_rows_in_and_opens_clusters() -> None:
+    X, truth = topics(length=30)
+    known, new = X[truth < 2], X[truth == 2]
+    model = ExponentialFamilyMixture(6, random_state=0).partial_fit(known)
+    assert model.n_clusters_ == 2
+    model.partial_fit(new)
+    assert 3 <= model.n_clusters_ <= 4
+    assert (model.labels_ == 2).mean() > 0.95
+    assert model.stats_.size.sum() == 300
+    assert model.stats_.sums.sum() == X.sum()
+    assert model.roster_.ids.tolist() == [0, 1, 2]
+    assert adjusted_rand_score(truth, model.predict(X)) > 0.95
+
+
+def test_saved_interrupted_and_resumed(tmp_path: Any) -> None:
+    X, _ = topics()
+    model = ExponentialFamilyMixture(10, n_sweeps=8, sampler="indexed", random_state=3).fit(X)
+    shoal.save(tmp_path / "model.shoal", model)
+    loaded = shoal.load(tmp_path / "model.shoal")
+    np.testing.assert_array_equal(loaded.predict(X), model.predict(X))
+    model.resume(X, n_sweeps=5)
+    loaded.resume(X, n_sweeps=5)
+    assert model.log_joint_history_ == loaded.log_joint_history_
+    np.testing.assert_array_equal(model.samples_, loaded.samples_)

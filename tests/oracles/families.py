@@ -60,3 +60,16 @@ def codes(samples: np.ndarray, k: int) -> np.ndarray:
     """Labellings as their place in all_labellings."""
     n = samples.shape[1]
     return samples @ (k ** np.arange(n - 1, -1, -1))
+
+
+def gaussian_log_marginal(rows: np.ndarray, kappa: float, a: float, b: float, *, spherical: bool = False) -> float:
+    """log p(rows of one cluster) under a Normal-Gamma prior around 0, one precision per coordinate or one in all."""
+    n, d = rows.shape
+    mean = rows.sum(axis=0) / (kappa + n)
+    beyond = 0.5 * ((rows**2).sum(axis=0) - (kappa + n) * mean**2)
+    out = 0.5 * d * np.log(kappa / (kappa + n)) - 0.5 * n * d * np.log(2 * np.pi)
+    if spherical:
+        a_n, b_n = a + 0.5 * n * d, b + beyond.sum()
+        return float(out + gammaln(a_n) - gammaln(a) + a * np.log(b) - a_n * np.log(b_n))
+    a_n, b_n = a + 0.5 * n, b + beyond
+    return float(out + (gammaln(a_n) - gammaln(a) + a * np.log(b) - a_n * np.log(b_n)).sum())

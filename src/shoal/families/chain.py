@@ -18,7 +18,7 @@ from shoal.families.counts_kernels import (
     rebuild_empty,
     rebuild_tables,
 )
-from shoal.families.indexed_kernels import N_TALLIES, Workspace, place_rows
+from shoal.families.indexed_kernels import N_TALLIES, Workspace, fill_gains, place_rows
 from shoal.families.random_kernels import new_state
 from shoal.families.scores_kernels import BERNOULLI, Prior, fill_base, log_marginals, refresh_clusters
 
@@ -44,6 +44,7 @@ class CountChain:
         self.random = new_state(seed)
         self.tally = np.zeros(N_TALLIES, np.int64)
         self.n_sweeps = 0
+        self.n_moved = n
         self.slots = np.zeros((64 * k + 4096, 2), np.int32)
         self.entries = np.zeros(4096, np.int32)
         self.first, self.order = np.zeros(k + 1, np.int64), np.zeros(n, np.int64)
@@ -54,16 +55,27 @@ class CountChain:
             np.zeros(1, np.int64), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k + 1, np.int64), longs[5],
         )  # fmt: skip
         offsets = [np.zeros(d, np.int64) for _ in range(3)]
-        self.postings = Postings(indexed, *offsets, self.entries, np.zeros(1, np.int64))
+        levels = np.where(indexed, top_levels(items, d), -1)
+        gain_start = np.concatenate([[0], np.cumsum(levels + 1)])
+        self.postings = Postings(
+            indexed, gain_start, np.zeros(gain_start[-1]), *offsets, self.entries, np.zeros(1, np.int64)
+        )
         self.work = make_workspace(k, d, n_candidates)
         fill_base(items, prior)
+        fill_gains(prior, self.postings)
         self.rebuild()
 
     @property
     def labels(self) -> np.ndarray:
         return self.clusters.labels
 
+    @property
+    def layout_matters(self) -> bool:
+        """Whether the order of the tables can show in the last digits: sums over a whole table (Bernoulli) do."""
+        return self.prior.kind == BERNOULLI
+
     def set_labels(self, labels: np.ndarray) -> None:
+        self.n_moved = len(labels)
         self.clusters.labels[:] = labels
         self.rebuild()
 
@@ -71,6 +83,7 @@ class CountChain:
         """Go on under another prior."""
         self.prior = prior
         fill_base(self.items, prior)
+        fill_gains(prior, self.postings)
         refresh_clusters(prior, self.clusters, self.work.marked)
 
     def rebuild(self, *, list_empty: bool = True) -> None:
@@ -115,7 +128,10 @@ class CountChain:
 
     def sweep(self) -> SweepFacts:
         """Visit every row once."""
-        self.rebuild()
+        if self.layout_matters or self.n_moved * 100 > len(self.labels):
+            self.rebuild()
+        else:
+            rebuild_empty(self.clusters)
         self.tally[:] = 0
         at, n = 0, len(self.labels)
         while at < n:
@@ -124,6 +140,7 @@ class CountChain:
                 self.rebuild(list_empty=False)
         self.n_sweeps += 1
         proposed, moved, listed, scored, skipped = (int(value) for value in self.tally)
+        self.n_moved = moved
         return SweepFacts(moved, proposed, scored, listed, skipped)
 
     def state(self) -> dict[str, Any]:
@@ -166,9 +183,15 @@ class CountChain:
 
 def make_workspace(n_clusters: int, n_features: int, n_candidates: int) -> Workspace:
     return Workspace(
-        np.zeros(n_clusters), np.zeros(n_clusters, np.int64), np.zeros(n_features, np.bool_),
+        np.zeros(n_clusters), np.zeros(n_clusters + 1, np.int64), np.zeros(n_features, np.bool_),
         np.zeros(n_candidates + 2, np.int64), np.zeros(n_candidates + 2), np.zeros(n_candidates + 2), np.zeros(32),
     )  # fmt: skip
+
+
+def top_levels(items: Items, n_features: int) -> np.ndarray:
+    """floor(log2) of each feature's count over all rows, in units."""
+    total = np.bincount(items.features, items.counts, minlength=n_features).astype(np.int64)
+    return np.asarray(np.frexp(np.maximum(total, 1).astype(np.float64))[1] - 1, dtype=np.int64)
 
 
 def falling_table(prior: Prior) -> np.ndarray:
@@ -176,7 +199,7 @@ def falling_table(prior: Prior) -> np.ndarray:
     return np.concatenate([[0.0], np.cumsum(prior.absent)])
 
 
-def log_labels(size: np.ndarray, prior: Prior) -> float:
+def log_labels(size: np.ndarray, prior: Any) -> float:
     """log p(labels), the weights integrated out: symmetric Dirichlet, or the limit of a Dirichlet process."""
     n, k, live = size.sum(), len(size), size[size > 0]
     if prior.newborn > 0:

@@ -49,6 +49,8 @@ class Postings(NamedTuple):
     """For each indexed feature, the clusters that hold it: cluster * 32 + floor(log2 count)."""
 
     indexed: np.ndarray  # (d,) bool
+    gain_start: np.ndarray  # (d + 1,) int64 where an indexed feature's gains begin, one for each level it can reach
+    gains: np.ndarray  # what one occurrence in a row speaks for a cluster that has the feature at that level
     start: np.ndarray  # (d,) int64
     length: np.ndarray  # (d,) int64
     room: np.ndarray  # (d,) int64

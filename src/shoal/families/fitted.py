@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from shoal.base import Estimator, TopFeatures, as_rows
 from shoal.errors import BadInput
 from shoal.families.consensus import consensus
+from shoal.families.hierarchy import Hierarchy, build
 from shoal.threads import ordered_map, row_blocks
 
 BLOCK_ROWS = 1024
@@ -117,6 +118,18 @@ class FittedMixture(Estimator):
         agreed = np.bincount(self.labels_, self.agreement_, minlength=self.n_clusters_)
         return np.asarray(1 - agreed / np.maximum(members, 1))
 
+    @property
+    def hierarchy_(self) -> Hierarchy:
+        """A tree over the live clusters, grown when first asked for."""
+        check_is_fitted(self)
+        if getattr(self, "_tree", None) is None:
+            self._tree = build(self.family_, self.stats_)
+        return self._tree
+
+    def cut(self, n_groups: int) -> np.ndarray:
+        """(n_clusters_,) the group of each live cluster when the tree is cut at this many."""
+        return self.hierarchy_.cut(n_groups)
+
     # --- samples ------------------------------------------------------------------------------------------------------
 
     def same_cluster_probability(self, rows: Any, others: Any) -> np.ndarray:
@@ -142,7 +155,12 @@ class FittedMixture(Estimator):
 
 
 def top_features_of(family: Any, stats: Any, row: int, n: int) -> TopFeatures:
-    """Features of a cluster of counts, with a central 90 % credible interval."""
+    """Features of a cluster, with a central 90 % credible interval where there is one."""
+    if family.name == "gaussian":
+        mean = family.expected(stats, row)
+        apart = np.abs(mean - family.centre) / family.scale
+        best = np.argsort(-apart, kind="stable")[:n]
+        return TopFeatures(best, mean[best], "mean in the cluster, features furthest from the overall mean first")
     sums = stats.sums[[row]]
     candidates = sums.indices
     mean, overall = family.expected(stats, row), family.mean / max(family.mean.sum(), 1e-300)

@@ -32,6 +32,12 @@ from shoal.families.scores_kernels import (
 )
 from shoal.jit import kernel
 
+FAINT = (
+    1e-300  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
+)
+ENOUGH = 1e-200
+DENSE_UP_TO = 2048  # clusters: below, looking at all sums is quicker than noting which were touched
+
 # Columns of the sweep's tally
 PROPOSED, ACCEPTED, LISTED, SCORED, SKIPPED, N_TALLIES = 0, 1, 2, 3, 4, 5
 
@@ -57,7 +63,7 @@ class Workspace(NamedTuple):
     """Memory a thread needs."""
 
     gain: np.ndarray  # (k,) zeros between uses
-    touched: np.ndarray  # (k,) int64
+    touched: np.ndarray  # (k + 1,) int64
     marked: np.ndarray  # (d,) bool, False between uses
     chosen: np.ndarray  # (m + 2,) int64
     ranks: np.ndarray  # (m + 2,) float
@@ -66,50 +72,93 @@ class Workspace(NamedTuple):
 
 
 @kernel
-def list_candidates(items, prior, clusters, postings, row, own, work):
-    """The best-ranked clusters by the row's rare features, the row itself left out of its cluster `own` (-1: none).
-    Returns how many; ties go to the smaller cluster, so that the order of postings does not matter."""
+def fill_gains(prior, postings):
+    """What an occurrence of each feature speaks for a cluster at each level, relative to an empty cluster."""
+    for feature in range(len(postings.indexed)):
+        start = postings.gain_start[feature]
+        for level in range(postings.gain_start[feature + 1] - start):
+            typical = (1.0 if level == 0 else 1.4 * (1 << level)) * prior.unit
+            postings.gains[start + level] = math.log1p(typical / prior.shape[feature]) * prior.unit
+
+
+@kernel
+def add_gains_dense(entries, by_level, gain):
+    for place in range(len(entries)):
+        entry = entries[place]
+        gain[entry >> 5] += by_level[entry & 31]
+
+
+@kernel
+def add_gains_sparse(entries, by_level, gain, touched, n_touched):
+    for place in range(len(entries)):
+        entry = entries[place]
+        cluster = entry >> 5
+        before = gain[cluster]
+        touched[n_touched] = cluster
+        n_touched += before == 0.0
+        gain[cluster] = before + by_level[entry & 31]
+    return n_touched
+
+
+@kernel
+def gather_gains(items, postings, row, dense, work):
+    """Sum over the row's rare features what their postings speak for each cluster: (tokens, clusters touched)."""
     first = items.ptr[row]
     n_touched, tokens = 0, 0
+    work.by_level[DEAD] = FAINT
     for at in range(first, first + items.scan[row]):
         feature, count = items.features[at], items.counts[at]
         tokens += count
+        gains = postings.gain_start[feature]
+        for level in range(postings.gain_start[feature + 1] - gains):
+            work.by_level[level] = postings.gains[gains + level] * count
         start = postings.start[feature]
-        work.by_level[:] = 0.0
-        for place in range(start, start + postings.length[feature]):
-            entry = postings.entries[place]
-            cluster, level = entry >> 5, entry & 31
-            if level == DEAD:
-                continue
-            if cluster == own:
-                others = count_of(clusters, own, feature) - count
-                if others <= 0:
-                    continue
-                level = level_of(others)
-            gain = work.by_level[level]
-            if gain == 0.0:
-                typical = (1.0 if level == 0 else 1.4 * (1 << level)) * prior.unit
-                gain = math.log1p(typical / prior.shape[feature]) * count * prior.unit
-                work.by_level[level] = gain
-            if work.gain[cluster] == 0.0:
-                work.touched[n_touched] = cluster
-                n_touched += 1
-            work.gain[cluster] += gain
-    own_weight, own_slope = 0.0, 0.0
-    if own >= 0:
-        n, total = clusters.size[own] - 1, clusters.total[own] - items.length[row]
-        absent = absent_without(items, prior, clusters, row, own, n, work.marked) if prior.kind == BERNOULLI else 0.0
-        own_weight, own_slope = rank_terms(prior, n, total, absent)
-    n_chosen, most = 0, len(work.chosen) - 2
-    for place in range(n_touched):
-        cluster = work.touched[place]
-        rank = work.gain[cluster]
-        work.gain[cluster] = 0.0
-        if cluster == own:
-            rank += own_weight - tokens * prior.unit * own_slope
+        entries = postings.entries[start : start + postings.length[feature]]
+        if dense:
+            add_gains_dense(entries, work.by_level, work.gain)
         else:
-            rank += clusters.weight[cluster] - tokens * prior.unit * clusters.slope[cluster]
-        n_chosen = offer(work, n_chosen, most, cluster, rank)
+            n_touched = add_gains_sparse(entries, work.by_level, work.gain, work.touched, n_touched)
+    return tokens, n_touched
+
+
+@kernel
+def own_gain(items, clusters, postings, row, own):
+    """What the row's rare features speak for its own cluster, the row itself left out."""
+    total, first = 0.0, items.ptr[row]
+    for at in range(first, first + items.scan[row]):
+        feature, count = items.features[at], items.counts[at]
+        others = count_of(clusters, own, feature) - count
+        if others > 0:
+            total += postings.gains[postings.gain_start[feature] + level_of(others)] * count
+    return total
+
+
+@kernel
+def list_candidates(items, prior, clusters, postings, row, own, work):
+    """The best-ranked clusters by the row's rare features, the row itself left out of its cluster `own` (-1: none).
+    Returns how many; ties go to the smaller cluster, so that the order of postings does not matter."""
+    n_clusters = len(clusters.size)
+    dense = n_clusters <= DENSE_UP_TO
+    tokens, n_touched = gather_gains(items, postings, row, dense, work)
+    length = tokens * prior.unit
+    n_chosen, most = 0, len(work.chosen) - 2
+    for place in range(n_clusters if dense else n_touched):
+        cluster = place if dense else work.touched[place]
+        gain = work.gain[cluster]
+        work.gain[cluster] = 0.0
+        if gain > ENOUGH and cluster != own:
+            rank = gain + clusters.weight[cluster] - length * clusters.slope[cluster]
+            if n_chosen < most or rank >= work.ranks[most - 1]:
+                n_chosen = offer(work, n_chosen, most, cluster, rank)
+    if own >= 0:
+        gain = own_gain(items, clusters, postings, row, own)
+        if gain > ENOUGH:
+            n, total = clusters.size[own] - 1, clusters.total[own] - items.length[row]
+            absent = (
+                absent_without(items, prior, clusters, row, own, n, work.marked) if prior.kind == BERNOULLI else 0.0
+            )
+            weight, slope = rank_terms(prior, n, total, absent)
+            n_chosen = offer(work, n_chosen, most, own, gain + weight - length * slope)
     return n_chosen
 
 
@@ -185,57 +234,75 @@ def find_score(work, n_chosen, cluster):
 
 
 @kernel
-def propose(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work):
-    """Draw a target and the log of the Metropolis-Hastings ratio.
+def draw_even(clusters, empty_score, n_empty, n_chosen, state, work):
+    """A cluster drawn evenly from all: (it, its score or NOTHING if still to be computed, whether it is a candidate)."""
+    target = below(state, len(clusters.size))
+    if clusters.size[target] == 0:
+        return target, empty_score - math.log(max(n_empty, 1)), True
+    score = find_score(work, n_chosen, target)
+    return target, score, score > NOTHING
+
+
+@kernel
+def draw_candidate(clusters, own, empty_score, n_empty, n_chosen, best, mass, mass_empty, state, work):
+    """A candidate, or one of the empty clusters, drawn by the exact conditional restricted to them: (it, its score)."""
+    n_clusters = len(clusters.size)
+    draw = uniform(state) * mass - mass_empty
+    if n_chosen == 0 or (draw <= 0 and n_empty > 0):
+        place = below(state, n_empty)
+        target = own if place == clusters.empty[n_clusters] else clusters.empty[place]
+        return target, empty_score - math.log(n_empty)
+    at = 0
+    draw -= math.exp(work.scores[0] - best)
+    while draw > 0 and at < n_chosen - 1:
+        at += 1
+        draw -= math.exp(work.scores[at] - best)
+    return work.chosen[at], work.scores[at]
+
+
+@kernel
+def propose(clusters, own, own_score, empty_score, n_empty, n_chosen, share_uniform, state, work):
+    """Draw a target: (it, its score or NOTHING if still to be computed, log q(own) - log q(it)).
 
     q(c) = (1 - e) * exact conditional restricted to the candidates and the empty clusters + e / k. It depends on the
     other rows only, so q of both ends is computed with the same numbers."""
-    n_clusters = len(clusters.size)
-    single = clusters.size[own] == 1
-    n_empty = clusters.empty[n_clusters] + (1 if single else 0)
-    empty_score = score_empty(items, prior, clusters, row, n_empty) if n_empty > 0 else NOTHING
-    best = empty_score
+    best = empty_score if n_empty > 0 else NOTHING
     for at in range(n_chosen):
         best = max(best, work.scores[at])
     mass_empty = math.exp(empty_score - best) if n_empty > 0 else 0.0
     mass = mass_empty
     for at in range(n_chosen):
         mass += math.exp(work.scores[at] - best)
-    share = tuning.share_uniform if mass > 0 else 1.0
+    share = share_uniform if n_chosen > 0 or n_empty > 0 else 1.0
     if uniform(state) < share:
-        target = below(state, n_clusters)
-        if target == own:
-            return own, 0.0
-        if clusters.size[target] == 0:
-            target_score, listed = empty_score - math.log(n_empty), True
-        else:
-            target_score = find_score(work, n_chosen, target)
-            listed = target_score > NOTHING
-            if not listed:
-                target_score = score_row(items, prior, clusters, row, target, False, work.marked)
+        target, target_score, listed = draw_even(clusters, empty_score, n_empty, n_chosen, state, work)
     else:
         listed = True
-        draw = uniform(state) * mass - mass_empty
-        if n_chosen == 0 or (draw <= 0 and n_empty > 0):
-            place = below(state, n_empty)
-            target = own if place == clusters.empty[n_clusters] else clusters.empty[place]
-            target_score = empty_score - math.log(n_empty)
-        else:
-            at = 0
-            draw -= math.exp(work.scores[0] - best)
-            while draw > 0 and at < n_chosen - 1:
-                at += 1
-                draw -= math.exp(work.scores[at] - best)
-            target, target_score = work.chosen[at], work.scores[at]
+        target, target_score = draw_candidate(
+            clusters, own, empty_score, n_empty, n_chosen, best, mass, mass_empty, state, work
+        )
     if target == own:
-        return own, 0.0
-    own_listed = single or find_score(work, n_chosen, own) > NOTHING
-    even = share / n_clusters
+        return own, own_score, 0.0
+    own_listed = clusters.size[own] == 1 or find_score(work, n_chosen, own) > NOTHING
+    even = share / len(clusters.size)
     back = even + ((1 - share) * math.exp(own_score - best) / mass if own_listed else 0.0)
     forth = even + ((1 - share) * math.exp(target_score - best) / mass if listed else 0.0)
-    if back <= 0.0:
-        return target, NOTHING
-    return target, target_score - own_score + math.log(back) - math.log(forth)
+    return target, target_score, math.log(back) - math.log(forth) if back > 0 else NOTHING
+
+
+@kernel
+def propose_row(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work):
+    """Draw a target and the log of the Metropolis-Hastings ratio."""
+    n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
+    empty_score = score_empty(items, prior, clusters, row, n_empty) if n_empty > 0 else NOTHING
+    target, score, log_q = propose(
+        clusters, own, own_score, empty_score, n_empty, n_chosen, tuning.share_uniform, state, work
+    )
+    if target == own:
+        return own, 0.0
+    if score == NOTHING:
+        score = score_row(items, prior, clusters, row, target, False, work.marked)
+    return target, score - own_score + log_q
 
 
 @kernel
@@ -286,7 +353,7 @@ def sample_rows(items, prior, clusters, postings, lists, tuning, first, last, n_
             n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
             empty_score = score_empty(items, prior, clusters, row, n_empty)
             n_chosen = remember_candidates(lists, row, n_chosen, max(best, empty_score), empty_score, tuning.keep, work)
-        target, log_ratio = propose(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
+        target, log_ratio = propose_row(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
         tally[PROPOSED] += target != own
         lists.stable[row] += 1
         if target != own and (log_ratio >= 0 or uniform(state) < math.exp(log_ratio)):

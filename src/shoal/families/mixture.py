@@ -14,16 +14,20 @@ from shoal.base import Roster, as_rows, storable
 from shoal.errors import BadInput, ShoalWarning
 from shoal.families.consensus import live_counts
 from shoal.families.fitted import FittedMixture
+from shoal.families.hierarchy import stack, union_of
+from shoal.families.gaussian_problem import GaussianProblem
 from shoal.families.problem import CountProblem
 from shoal.families.run import Kept, Plan, run
 from shoal.families.settings import FAMILIES, SAMPLERS, Settings, check_choice, check_positive, check_whole
 from shoal.families.starts import default_starts, find_start
 from shoal.progress import say
+from shoal.threads import row_blocks
 
 STARTS = ("auto", "one-pass", "random")
 MENDED_ROWS = 50_000
 MENDED_CLUSTERS = 1_000
-LOW_ACCEPTANCE = 0.02
+LOW_ACCEPTANCE, RESTLESS = 0.02, 0.1
+FOLDED_ROWS = 256
 
 
 class StuckSampler(ShoalWarning):
@@ -144,13 +148,57 @@ class ExponentialFamilyMixture(FittedMixture):
             )
         problem = self._problem(rows, self._settings(rows.shape[0]))
         problem.restore_hyper(self.hyper_, self.family_)
-        chain = problem.chain(self.sampler_, 0)
+        chain = problem.chain(self.sampler_, int(self.chain_.get("seed", 0)))
         chain.restore(self.chain_)
         if n_sweeps is not None:
             self.plan_.n_sweeps = chain.n_sweeps + n_sweeps
         run(problem, chain, self.kept_, self.plan_)
         self._finish(problem, chain, self.kept_, self.plan_)
         return self
+
+    def partial_fit(self, X: Any, y: Any = None) -> ExponentialFamilyMixture:
+        """Fold new rows in: each goes to its likeliest cluster, or to a new one while ``n_clusters`` allows.
+
+        The first call fits. Later ones leave the prior as it was learned; ``labels_`` and ``typicality_`` are then those of
+        the last batch, and ids stay what they were. Rows of a block of 256 do not see each other until it is done.
+        """
+        if not hasattr(self, "stats_"):
+            return self.fit(X)
+        rows = as_rows(self, X, fitting=False, nonnegative=self.family != "gaussian")
+        labels = [self._fold(rows[first:last]) for first, last in row_blocks(rows.shape[0], FOLDED_ROWS)]
+        self.labels_ = np.concatenate(labels) if labels else np.zeros(0, np.int64)
+        self.n_clusters_ = len(self.stats_.size)
+        self.n_rows_ += len(self.labels_)
+        self.typicality_ = self._typicality(rows, self.labels_)
+        self.agreement_ = np.ones(len(self.labels_))
+        self._tree = None
+        return self
+
+    def _fold(self, rows: sp.csr_matrix) -> np.ndarray:
+        """Place one block of rows and take them into the statistics."""
+        known, fresh = self._log_joint_of_rows(rows)
+        labels = known.argmax(axis=1)
+        strangers = np.flatnonzero(fresh > known[np.arange(len(labels)), labels])
+        n_free = self.n_clusters - len(self.stats_.size)
+        if len(strangers) and n_free > 0:
+            # Strangers may belong together: a small mixture of their own finds out.
+            settings = self._settings(len(strangers))._replace(n_clusters=n_free)
+            problem = self._problem(rows[strangers], settings)
+            problem.restore_hyper(self.hyper_, self.family_)
+            chain = problem.chain("gibbs", self.n_rows_)
+            chain.set_labels(problem.first_labels(self.n_rows_))
+            chain.sweep()
+            problem.mend(chain)
+            labels[strangers] = len(self.stats_.size) + np.unique(chain.labels, return_inverse=True)[1]
+        n_clusters = max(len(self.stats_.size), int(labels.max(initial=-1)) + 1)
+        if n_clusters > len(self.stats_.size):
+            self.roster_.add(n_clusters - len(self.stats_.size))
+        added = self.family_.statistics(rows, labels, n_clusters)
+        nothing = self.family_.statistics(rows[:0], np.zeros(0, np.int64), n_clusters - len(self.stats_.size))
+        self.stats_ = union_of(stack([self.stats_, nothing]), added)
+        if sp.issparse(self.stats_.sums):
+            self.stats_.sums.sort_indices()
+        return np.asarray(labels, dtype=np.int64)
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
         return np.asarray(self.fit(X).labels_)
@@ -175,9 +223,15 @@ class ExponentialFamilyMixture(FittedMixture):
         )  # fmt: skip
 
     def _problem(self, rows: sp.csr_matrix, settings: Settings) -> Any:
+        if settings.family == "gaussian":
+            return GaussianProblem(rows, settings)
         return CountProblem(rows, settings)
 
     def _choose(self, problem: Any) -> str:
+        if self.sampler == "indexed" and self.family == "gaussian":
+            raise BadInput(
+                "sampler='indexed' looks up rare features of counts; for measurements use 'gibbs' or 'fastex'."
+            )
         if self.sampler != "auto":
             return self.sampler
         chosen, why = problem.choose_sampler()
@@ -194,11 +248,17 @@ class ExponentialFamilyMixture(FittedMixture):
                 )
             return labels.astype(np.int32), False
         check_choice("start", self.start, STARTS)
+        if self.family == "gaussian":
+            if self.start == "random":
+                rng = np.random.default_rng(seed)
+                return rng.integers(0, self.n_clusters, problem.X.shape[0]).astype(np.int32), False
+            return problem.first_labels(seed), False
         names = default_starts(problem) if self.start == "auto" else [self.start]
         return find_start(problem, names, self.sampler_, seed, mend=mend)
 
     def _finish(self, problem: Any, chain: Any, kept: Kept, plan: Plan) -> None:
         """Everything users read, from the best state found."""
+        self._tree = None
         self.chain_, self.kept_, self.plan_ = chain.state(), kept, plan
         self.hyper_, self.family_ = problem.hyper(), problem.family
         slots, labels, size = np.unique(kept.best_labels, return_inverse=True, return_counts=True)
@@ -216,9 +276,11 @@ class ExponentialFamilyMixture(FittedMixture):
         self.samples_ = np.array(kept.samples if kept.samples else [kept.best_labels])
         self.n_clusters_posterior_ = live_counts(self.samples_)
         self.acceptance_ = kept.n_accepted / max(kept.n_proposed, 1)
-        self.typicality_ = self._typicality(problem)
+        self.typicality_ = self._typicality(problem.X, self.labels_)
         self.agreement_ = np.mean(self.samples_ == kept.best_labels, axis=0)
-        if self.sampler_ == "fastex" and kept.n_proposed and self.acceptance_ < LOW_ACCEPTANCE:
+        # A chain that has settled proposes few moves; one that is stuck proposes many, and hardly any is accepted.
+        restless = kept.n_proposed > RESTLESS * self.n_iter_ * self.n_rows_
+        if self.sampler_ == "fastex" and restless and self.acceptance_ < LOW_ACCEPTANCE:
             warnings.warn(
                 f"only {self.acceptance_:.2%} of the proposals from {self.n_bits}-bit hashes were accepted: the chain "
                 "hardly moves and has not converged. Use sampler='indexed' or 'gibbs', or many more bits.",
@@ -226,9 +288,9 @@ class ExponentialFamilyMixture(FittedMixture):
                 stacklevel=3,
             )
 
-    def _typicality(self, problem: Any) -> np.ndarray:
-        """How much better a row's cluster explains it than an empty cluster does, in nats for each unit of its length."""
-        own = self.family_.log_predictive_at(self.stats_, problem.X, self.labels_)
-        nothing = self.family_.log_predictive_at(self.stats_, problem.X, np.full(self.n_rows_, -1))
-        length = np.maximum(np.asarray(abs(problem.X).sum(axis=1)).ravel(), 1.0)
+    def _typicality(self, X: sp.csr_matrix, labels: np.ndarray) -> np.ndarray:
+        """How much better a row's cluster explains it than an empty one does, in nats for each unit of its length."""
+        own = self.family_.log_predictive_at(self.stats_, X, labels)
+        nothing = self.family_.log_predictive_at(self.stats_, X, np.full(X.shape[0], -1))
+        length = np.maximum(np.asarray(abs(X).sum(axis=1)).ravel(), 1.0)
         return np.asarray((own - nothing) / length)

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from shoal.families.bernoulli import Bernoulli
 from shoal.families.chain import CountChain
 from shoal.families.count_family import CountFamily, CountStats
+from shoal.families.fastex import FastExChain
 from shoal.families.gibbs import GibbsChain
 from shoal.families.hyper import cautious, learn_alpha, learn_family, learn_process
 from shoal.families.indexed import IndexedChain
@@ -82,10 +83,22 @@ class CountProblem:
     def chain(self, sampler: str, seed: int) -> CountChain:
         if sampler == "gibbs":
             return GibbsChain(self.items, self.indexed, self.prior, self.settings.n_clusters, seed=seed)
+        if sampler == "fastex":
+            return FastExChain(
+                self.items, self.indexed, self.prior, self.settings.n_clusters, seed=seed,
+                n_bits=self.settings.n_bits, published=self.settings.hashes == "published",
+                n_candidates=self.n_candidates(),
+            )  # fmt: skip
         return IndexedChain(
             self.items, self.indexed, self.prior, self.settings.n_clusters, seed=seed,
             n_candidates=self.n_candidates(), refresh=self.settings.refresh,
         )  # fmt: skip
+
+    def first_labels(self, seed: int) -> np.ndarray:
+        """One pass over the rows in random order, each to its best cluster so far or a new one."""
+        chain = self.chain("indexed", seed)
+        chain.start_one_pass(np.random.default_rng(seed).permutation(self.X.shape[0]))
+        return chain.labels.copy()
 
     def n_candidates(self) -> int:
         """Exact scores cost time in proportion to a row's length, so short rows can afford more candidates."""

@@ -35,13 +35,6 @@ def default_starts(problem: CountProblem) -> list[str]:
     return ["random", "random-smooth"]
 
 
-def one_pass(problem: CountProblem, seed: int) -> np.ndarray:
-    chain = problem.chain("indexed", seed)
-    order = np.random.default_rng(seed).permutation(problem.X.shape[0])
-    chain.start_one_pass(order)
-    return chain.labels.copy()
-
-
 def random_labels(problem: CountProblem, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
     return rng.integers(0, problem.settings.n_clusters, problem.X.shape[0]).astype(np.int32)
@@ -52,7 +45,7 @@ def try_start(problem: CountProblem, name: str, sampler: str, seed: int, *, mend
     given = problem.family
     if name == "random-smooth" and given.smoothing > 0:
         problem.family = replace(given, smoothing=3 * given.smoothing)
-    labels = one_pass(problem, seed) if name == "one-pass" else random_labels(problem, seed)
+    labels = problem.first_labels(seed) if name == "one-pass" else random_labels(problem, seed)
     chain = problem.chain(sampler, seed)
     chain.set_labels(labels)
     for _ in range(SWEEPS_PER_START):
@@ -70,7 +63,7 @@ def find_start(
 ) -> tuple[np.ndarray, bool]:
     """(labels of the best of these starts, whether it was interrupted). A single start is taken without sweeps."""
     if len(names) == 1:
-        return (one_pass if names[0] == "one-pass" else random_labels)(problem, seed), False
+        return problem.first_labels(seed) if names[0] == "one-pass" else random_labels(problem, seed), False
     fresh = (problem.family, problem.learned, problem.concentration)
     best: tuple[Start, tuple] | None = None  # type: ignore[type-arg]
     with Monitor("starting", len(names)) as monitor:
