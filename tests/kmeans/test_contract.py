@@ -88,3 +88,21 @@ def test_assign_gives_the_cosine_to_the_cluster_it_gives():
     labels, cosines = model.assign(X)
     np.testing.assert_array_equal(labels, model.predict(X))
     np.testing.assert_allclose(cosines, model.transform(X)[np.arange(X.shape[0]), labels], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"algorithm": "sparse", "features_kept": 9}, {"algorithm": "wand", "top": 20}, {"bisecting": True}]
+)
+def test_a_saved_model_predicts_the_same_and_can_go_on_learning(tmp_path, options):
+    import shoal
+
+    X = words()
+    model = SphericalKMeans(5, random_state=0, **options).fit(X)
+    shoal.save(tmp_path / "model.shoal", model)
+    again = shoal.load(tmp_path / "model.shoal")
+    np.testing.assert_array_equal(model.predict(X), again.predict(X))
+    np.testing.assert_array_equal(model.labels_, again.labels_)
+    np.testing.assert_array_equal(model.top_features(2).features, again.top_features(2).features)
+    assert again.score(X) == model.score(X)
+    again.partial_fit(X)
+    assert again.ids_of_clusters().tolist() == list(range(5))

@@ -7,6 +7,8 @@ import numpy as np
 
 from shoal.jit import kernel
 
+SURELY_LIGHT = 0.02  # a feature below this share of a centre's length is hardly ever among the hundred heaviest
+
 
 @kernel
 def group_by_label(labels, n_clusters, starts, members):
@@ -71,10 +73,18 @@ def kth_largest(values, n_keep, scratch):
 @kernel
 def keep_heaviest(total, touched, n_touched, n_keep, scratch):
     """Zero all but the n_keep largest totals (in size); returns how many features remain in `touched`."""
-    sizes = np.empty(n_touched)
+    sizes, heavy = np.empty(n_touched), np.empty(n_touched)
+    length = 0.0
     for i in range(n_touched):
         sizes[i] = abs(total[touched[i]])
-    bar = kth_largest(sizes, n_keep, scratch)
+        length += sizes[i] * sizes[i]
+    # The heaviest are nearly always among those above a small share of the length: few are left to select from.
+    floor = SURELY_LIGHT * np.sqrt(length)
+    n_heavy = 0
+    for i in range(n_touched):
+        heavy[n_heavy] = sizes[i]
+        n_heavy += sizes[i] > floor
+    bar = kth_largest(heavy[:n_heavy], n_keep, scratch) if n_heavy >= n_keep else kth_largest(sizes, n_keep, scratch)
     above = 0
     for i in range(n_touched):
         above += sizes[i] > bar

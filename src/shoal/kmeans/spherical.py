@@ -163,6 +163,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         weights = as_weights(sample_weight, X.shape[0])
         if first:
             self._start_stream(X, weights)
+        self.tree_ = self.leaves_ = self.node_centers_ = None  # a tree does not describe centres that move on
         keep = self.features_kept if isinstance(self.features_kept, int) else None
         batch = minibatch.accumulate(X, Prepared(self.cluster_centers_, None), weights, self.n_threads)
         means = minibatch.Means(self.cluster_centers_, self.mean_lengths_, self.masses_)
