@@ -35,7 +35,8 @@ def main(ks: list[int], ways: list[str]) -> None:
             record(
                 "kmeans", workload=f"arXiv titles n={X.shape[0]} d={X.shape[1]} k={k}, {steps} iterations",
                 model=f"SphericalKMeans {way}", seconds=float(model.iteration_seconds_.mean()),
-                fit_seconds=timer.seconds, seeding_seconds=seeding.seconds, peak_mb=peak_mb(), quality=psi, measure="psi",
+                fit_seconds=timer.seconds, seeding_seconds=seeding.seconds, peak_mb=peak_mb(), quality=psi,
+                measure="psi",
                 nmi=float(normalized_mutual_info_score(categories, model.labels_)), outliers=int(model.outliers_.sum()),
                 per_iteration=model.iteration_seconds_.round(2).tolist(),
                 certificate=model.certificate_["relative_loss"],
