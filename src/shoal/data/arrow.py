@@ -11,6 +11,8 @@ from shoal.errors import BadInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
+SAMPLE = 1024  # values looked at to tell whether a column repeats itself
+
 
 def string_buffers(strings: Any) -> tuple[np.ndarray, np.ndarray]:
     """UTF-8 bytes and int64 offsets of a list, numpy or Arrow array of strings; a null is the empty string.
@@ -57,6 +59,8 @@ def objects(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
         array = array.combine_chunks()
     if isinstance(array, pa.ChunkedArray):
         array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], pa.string())
+    if not pa.types.is_dictionary(array.type) and len(array[:SAMPLE].unique()) > SAMPLE // 2:
+        return np.asarray(array.to_numpy(zero_copy_only=False))  # mostly different: there is nothing to share
     encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode()
     few = np.empty(len(encoded.dictionary) + 1, dtype=object)
     few[:-1] = encoded.dictionary.to_pylist()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 BATCH_ROWS = 32_768
+MEGABYTES_PER_THREAD = 125  # the least DuckDB advises
 NUMBERS = re.compile(r"^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DECIMAL.*)$")
 MOMENTS = re.compile(r"^(DATE|TIMESTAMP.*)$")
 
@@ -207,8 +208,12 @@ class Table:
         return kind(f"{self.name} cannot be read: {said}")
 
     def limit_memory(self, megabytes: int) -> None:
-        """What DuckDB may hold before it spills to disk."""
+        """What DuckDB may hold before it spills to disk; each of its threads needs a share to work in."""
+        from shoal.threads import n_threads_available
+
         self.connection.execute(f"SET memory_limit = '{int(megabytes)}MB'")
+        n_threads = min(n_threads_available(), max(1, megabytes // MEGABYTES_PER_THREAD))
+        self.connection.execute(f"SET threads = {n_threads}")
 
     def close(self) -> None:
         self.connection.close()
