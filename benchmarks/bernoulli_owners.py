@@ -11,9 +11,9 @@ import sys
 import warnings
 
 import numpy as np
+
 from bernoulli_data import cdnjs, debian, ira, snapchat, split
 from common import Timer, peak_mb, record
-
 from shoal.bernoulli import BernoulliMixture
 from shoal.kmeans import SphericalKMeans
 from shoal.metrics import owner_entropy

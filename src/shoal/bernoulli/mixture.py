@@ -158,6 +158,7 @@ class BernoulliMixture(Suggesting, Managing):
                     break
             self._further_passes(learner, rows, weights, order[:done], known, monitor)
         learner.finish()
+        learner.number_afresh()
         self.profiles_, self.roster_ = learner.profiles, learner.roster
         self.n_iter_, self.converged_ = self.n_passes, not monitor.interrupted
 
@@ -307,7 +308,7 @@ class BernoulliMixture(Suggesting, Managing):
     def _rules(self, rng: np.random.Generator) -> Rules:
         return Rules(
             n_clusters=self.n_clusters, clutter=self.clutter, flat=self.background == "flat", strength=self._strength,
-            weight=1.0, init=self.init, negligible=0.01, least_gain=1.0, features_kept=self.features_kept,
+            weight=1.0, init=self.init, negligible=0.01, least_gain=3.0, features_kept=self.features_kept,
             least_share=0.05, births=self.adapt, merges=self.adapt, prime_passes=4, n_shares=self.n_shares, rng=rng,
         )  # fmt: skip
 

@@ -84,6 +84,15 @@ class Learner:
         refresh_all(fresh)
         self.profiles = count_shares(fresh, rows, weights, order, *shares[:2], sign=1.0)
 
+    def number_afresh(self) -> None:
+        """Number the clusters from 0, the largest first: nobody has seen the numbers used while starting."""
+        profiles = self.profiles
+        n_clutter = profiles.n_clutter
+        largest = n_clutter + np.argsort(-profiles.mass[n_clutter:], kind="stable")
+        rows = np.concatenate([np.arange(n_clutter), largest])
+        self.profiles = rebuilt(profiles, np.ones(profiles.n_entries, dtype=bool), rows)
+        self.roster = Roster.of(largest.size)
+
     def finish(self) -> None:
         """Lay the entries out by keyword and drop those that say nothing."""
         self.profiles = culled(self.profiles, least_gain=self.rules.least_gain, features_kept=self.rules.features_kept)
