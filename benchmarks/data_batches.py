@@ -26,7 +26,7 @@ OPTIONS = {
     "long": {"item": "user", "feature": "tag", "weight": "n"},
 }
 MODES = {"counted": {}, "fixed": {"vocabulary": [f"w{word}" for word in range(N_WORDS)]}, "growing": {"grow": True}}
-MEMORY_MB = 100  # DuckDB's share
+MEMORY_MB = 200  # DuckDB's share
 RATIO_ALLOWED = 1.25
 
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import shoal
-from shoal.errors import BadInput
+from shoal.errors import BadInput, BadSource
 
 TEXTS = ["one two two", "two three", "", "four one", "three three three", "five five", "two"]
 SHAPES = {
@@ -142,3 +142,23 @@ def test_the_source_is_passed_over_twice_at_most(monkeypatch, options, passes):
     table = pa.table({"t": [5, 6, 7], "tags": [["a"], ["b"], ["a"]]})
     list(shoal.read_batches(table, features="tags", time="t", batch_rows=2, **options))
     assert len(seen) == passes
+
+
+def test_what_stands_beside_an_item_is_taken_from_its_first_row():
+    table = pa.table({"i": ["b", "a", "b", "a"], "f": ["x", "y", "y", "x"], "o": ["second", "first", "no", "no"]})
+    (batch,) = shoal.read_batches(table, item="i", feature="f", owner="o")
+    assert (batch.ids.tolist(), batch.owners.tolist()) == (["a", "b"], ["first", "second"])
+    assert list(batch.vocabulary) == ["x", "y"]
+
+
+@pytest.mark.parametrize("items", [["a", ""], ["a", None], [None, None]])
+def test_pairs_of_no_item_are_refused(items):
+    table = pa.table({"i": pa.array(items, pa.string()), "f": ["x", "y"]})
+    with pytest.raises(BadInput, match="no item in column 'i'"):
+        list(shoal.read_batches(table, item="i", feature="f"))
+
+
+def test_too_little_memory_is_said_with_what_to_do():
+    table = pa.table({"i": [str(at) for at in range(200_000)], "f": ["x"] * 200_000})
+    with pytest.raises(BadSource, match=r"more memory than DuckDB may hold.*memory_mb="):
+        list(shoal.read_batches(table, item="i", feature="f", memory_mb=1))

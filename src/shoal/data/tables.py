@@ -204,6 +204,9 @@ class Table:
             return error
         lines = [line for line in str(error).splitlines() if line.strip() and "Possible" not in line]
         said = " ".join(lines[:4])[:500]
+        if "OutOfMemory" in type(error).__name__:
+            advice = "Give it more (memory_mb= of read_batches; 200 or more is advised), or fewer columns."
+            return BadSource(f"{self.name} needs more memory than DuckDB may hold: {lines[0]} {advice}")
         kind = BadInput if "Conversion" in type(error).__name__ or "JSON transform" in said else BadSource
         return kind(f"{self.name} cannot be read: {said}")
 
