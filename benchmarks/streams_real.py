@@ -154,6 +154,12 @@ def disentangle(rows: list[dict[str, str]], kernel: Any) -> np.ndarray:
     return model.fit(rich).labels_
 
 
+def birth_event(model: TimeSensitiveMixture, cluster: int) -> str | None:
+    """The day of the cluster's birth as the model's events tell it: when it first weighed three messages."""
+    found = [event["at"] for event in model.events_ if event["id"] == cluster and event["kind"] == "birth"]
+    return plots.name_of_day(found[0]) if found else None
+
+
 def news() -> None:
     rows = rows_of("reddit_titles/news_2019-04_unlabelled.tsv.gz")
     data = as_dataset([row["title_lemmas"].split() for row in rows], [seconds_of(row["time"]) for row in rows])
@@ -176,7 +182,8 @@ def news() -> None:
             quality=float((about & members).sum() / members.sum()),
             story=story,
             broke=broke,
-            born=plots.name_of_day(float(times[members].min())),
+            first_message=plots.name_of_day(float(times[members].min())),
+            birth_event=birth_event(model, best),
             cluster=best,
             size=int(members.sum()),
             share_of_story_that_day=float((about & members & on_day).sum() / (about & on_day).sum()),

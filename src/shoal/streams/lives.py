@@ -18,8 +18,7 @@ from shoal.base import storable
 from shoal.errors import BadInput, BadSource
 from shoal.streams import state as st
 from shoal.streams.engine import Engine
-
-WORTH_TELLING = 3  # clusters that never had so many members make no events and, once gone, leave no life behind
+from shoal.streams.state import WORTH_TELLING
 
 
 @storable
@@ -43,6 +42,7 @@ class Life:
     base_u: float = 0.0  # what revival needs
     base_wave: list[float] = field(default_factory=list)
     wakes: float | None = None  # when a periodic kernel will want it back
+    rose: float | None = None  # when it first weighed as much as three messages at once: the day a story breaks
 
     def times(self) -> np.ndarray:
         """Where each step of ``counts`` begins."""
@@ -67,6 +67,7 @@ def life_from_members(id_: int, times: np.ndarray, bins: int = st.LIFE_BINS) -> 
         len(times),
         [float(count) for count in (counts if step else counts[:1])],
         step,
+        rose=float(np.sort(times)[WORTH_TELLING - 1]) if len(times) >= WORTH_TELLING else None,
     )
 
 
@@ -93,6 +94,7 @@ def life_of_slot(engine: Engine, slot: int) -> Life:
         counts.tolist(),
         width,
         pinned=bool(whole[st.PINNED]),
+        rose=None if np.isnan(real[st.ROSE]) else float(real[st.ROSE]),
     )
 
 
@@ -200,10 +202,11 @@ def events_of(lives: list[Life], edits: list[dict[str, Any]]) -> list[dict[str, 
     """Births, bursts, merges and deaths in order of time, for clusters that had enough members to matter."""
     events = list(edits)
     for life in lives:
-        if life.size < WORTH_TELLING:
+        if life.size < WORTH_TELLING or life.rose is None:
             continue
-        events.append({"kind": "birth", "id": life.id, "into": None, "at": life.born})
-        events += [{"kind": "burst", "id": life.id, "into": None, "at": at} for at in bursts(life) if at > life.born]
+        # one early message that happened to share the words is no story: the birth is when it rose
+        events.append({"kind": "birth", "id": life.id, "into": None, "at": life.rose})
+        events += [{"kind": "burst", "id": life.id, "into": None, "at": at} for at in bursts(life) if at > life.rose]
         if not life.alive:
             kind = "death" if life.merged_into is None else "merge"
             events.append({"kind": kind, "id": life.id, "into": life.merged_into, "at": life.last_seen})

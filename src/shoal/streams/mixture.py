@@ -55,7 +55,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     Attributes
     ----------
     labels_ : id of the cluster of each message seen, in the order given; ids are stable and never used again
-    clusters_ : the lives of clusters, largest first: born, peak, last_seen, size, counts over time, merged_into
+    clusters_ : the lives of clusters, largest first: born, rose, peak, last_seen, size, counts over time, merged_into
     events_ : births, bursts, merges and deaths in order of time
     kernel_, concentration_ : as given or learned
     samples_, n_clusters_posterior_, consensus_labels_ : after ``fit``, kept samples and what they say together

@@ -18,7 +18,7 @@ from shoal.streams import state as st
 from shoal.streams.engine import Engine, writable
 
 START_CONCENTRATION = 30.0
-EAGERNESS = 2.0  # found on the four short-text streams of MStream; 1 to 3 do about as well
+EAGERNESS = 3.0  # found on the four short-text streams of MStream; 1 to 3 do about as well
 OWN_RATE_SPREAD = 1.0
 START_DOCS = 1000.0  # before anything is learned, a message counts for 1/e after about so many others
 MEMORY_DOCS = 50_000.0  # evidence about the parameters is forgotten over so many documents

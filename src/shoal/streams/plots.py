@@ -23,7 +23,7 @@ class Story(NamedTuple):
     cluster: int
     messages: int  # on that day
     words: list[str]
-    born: float
+    born: float  # when it first weighed three messages
 
 
 def new_figure(width: float, height: float) -> tuple[Any, Any]:
@@ -169,15 +169,13 @@ def top_stories(
     """The clusters with the most messages in each day (or other step of the clock), largest first."""
     clock, labels = times_of(model, times), model.labels_
     days = np.floor(clock / step)
-    ids, first = np.unique(labels, return_index=False), {}
-    for id_ in ids:
-        first[int(id_)] = float(clock[labels == id_].min()) if ids.size < 5000 else 0.0
+    rose = {life.id: life.born if life.rose is None else life.rose for life in model.clusters_}
     stories = []
     for day in np.unique(days):
         at_day, counts = np.unique(labels[days == day], return_counts=True)
         for at in np.argsort(-counts, kind="stable")[:n]:
             cluster = int(at_day[at])
-            born = first[cluster] or float(clock[labels == cluster].min())
+            born = rose.get(cluster, float(day * step))
             words = words_for(model, cluster, n_words)
             stories.append(Story(name_of_day(day * step), cluster, int(counts[at]), words, born))
     return stories

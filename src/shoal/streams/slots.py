@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from scipy.special import gammaln
 
@@ -76,6 +78,7 @@ def reopen(engine: Engine, life: Life) -> int:
     clusters.whole[slot, [st.COUNT, st.N_BASE]] = life.size
     clusters.real[slot, st.BASE_U], clusters.real[slot, st.BASE_TIME] = max(1.0, life.base_u), life.last_seen
     clusters.real[slot, st.BIN_WIDTH] = life.step
+    clusters.real[slot, st.ROSE] = math.nan if life.rose is None else life.rose
     clusters.life[slot, : len(life.counts)] = life.counts[: st.LIFE_BINS]
     clusters.grid_u[slot] = max(1.0, life.base_u)
     clusters.real[slot, st.RATE] = engine.rate

@@ -16,7 +16,7 @@ from shoal.base import storable
 # columns of Clusters.whole
 ID, COUNT, START, SIZE_CLASS, N_TERMS, N_BASE, FIRST, LAST, HERE, STAMP, LIVE_AT, PINNED = range(12)
 # columns of Clusters.real
-LOG_U, LAST_TIME, BASE_U, BASE_TIME, RATE, BORN, PEAK, PEAK_TIME, BIN_WIDTH, ABSENT, GAP_SUM, GAP_COUNT = range(12)
+LOG_U, LAST_TIME, BASE_U, BASE_TIME, RATE, BORN, PEAK, PEAK_TIME, BIN_WIDTH, ABSENT, ROSE = range(11)
 # columns of Window.doc and Window.doc_real
 PREV, NEXT, SLOT, NUMBER = range(4)
 TIME, U, WEIGHT, MARGIN = range(4)
@@ -30,6 +30,7 @@ STEP, EXPONENTIAL, WAVES = range(3)
 MULTINOMIAL, BERNOULLI, GAUSSIAN = range(3)
 NOTHING, SLOTS, TABLES, POSTINGS, EVENTS = range(5)
 
+WORTH_TELLING = 3  # a cluster that never weighed so much makes no events and, once gone, leaves no life behind
 SMALLEST_TABLE, SMALLEST_POSTING, N_CLASSES = 16, 4, 28
 LIFE_BINS = 32
 
@@ -37,7 +38,7 @@ LIFE_BINS = 32
 @storable
 class Clusters(NamedTuple):
     whole: np.ndarray  # (slots, 12) int64
-    real: np.ndarray  # (slots, 12) float64
+    real: np.ndarray  # (slots, 11) float64
     totals: np.ndarray  # (slots, blocks) sum of counts in each block of features
     log_gamma: np.ndarray  # (slots, blocks) log Gamma(total + strength)
     log_unit: np.ndarray  # (slots, blocks) log(1 + total / strength), about what a word that does not match costs
@@ -121,7 +122,7 @@ def empty_clusters(slots: int, n_blocks: int, n_waves: int, n_dense: int, n_rate
     whole[:, [ID, FIRST, LAST, HERE]] = -1
     return Clusters(
         whole,
-        np.zeros((slots, 12)),
+        np.zeros((slots, 11)),
         np.zeros((slots, n_blocks)),
         np.zeros((slots, n_blocks)),
         np.zeros((slots, n_blocks)),

@@ -48,6 +48,7 @@ from shoal.streams.state import (
     POSTINGS,
     PREV,
     RATE,
+    ROSE,
     SIZE_CLASS,
     SLOT,
     SLOTS,
@@ -59,9 +60,13 @@ from shoal.streams.state import (
     TIME,
     TOL,
     U_MAX,
+    WORTH_TELLING,
 )
 from shoal.streams.table_kernels import new_table, release_table, remove_posting, room_for
 from shoal.streams.weight_kernels import link, log_ratio, log_weight, unlink
+
+# a hair less, so that three messages at once count as three
+LOG_WORTH_TELLING = math.log(WORTH_TELLING - 0.1)
 
 
 @kernel
@@ -82,6 +87,7 @@ def open_cluster(clusters, tables, counters, t, rate):
     clusters.real[c, RATE] = rate
     clusters.real[c, BORN] = clusters.real[c, LAST_TIME] = clusters.real[c, PEAK_TIME] = t
     clusters.real[c, BASE_U] = 1.0
+    clusters.real[c, ROSE] = math.nan
     clusters.life[c] = 0.0
     clusters.grid_u[c] = 0.0
     clusters.grid_log_w[c] = 0.0
@@ -345,6 +351,9 @@ def put_in(clusters, tables, postings, prior, window, links, counters, numbers, 
     link(links, counters[KIND], c, i, p, numbers[TOL])
     window.doc[i, SLOT] = c
     add_document(clusters, tables, postings, prior, window, counters, numbers, c, i, 1.0)
+    heavy = clusters.real[c, LOG_U] if counters[KIND] == EXPONENTIAL else math.log(clusters.whole[c, COUNT])
+    if math.isnan(clusters.real[c, ROSE]) and heavy >= LOG_WORTH_TELLING:
+        clusters.real[c, ROSE] = window.doc_real[i, TIME]
     if clusters.real[c, LOG_U] > clusters.real[c, PEAK]:
         clusters.real[c, PEAK] = clusters.real[c, LOG_U]
         clusters.real[c, PEAK_TIME] = window.doc_real[i, TIME]
