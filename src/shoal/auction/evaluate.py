@@ -122,13 +122,21 @@ def evaluate(
                 if name == OURS:
                     days = replay(train, relative, by_day=True, clicks_from=best_clicks(train))
                     plan = ours = recommend(
-                        train, table=days, n_clusters=n_clusters, random_state=random_state, **goals
+                        train, table=days, n_clusters=n_clusters, random_state=random_state, seconds=seconds, **goals
                     )
-                    bare = optimize(days, clusters=ours.clusters, shrinkage=ours.shrinkage, **goals)
+                    bare = optimize(
+                        days, clusters=ours.clusters, shrinkage=ours.shrinkage, seconds=seconds, **goals
+                    )
                 elif name == UNGUARDED:
                     plan = bare
                 else:
-                    plan = optimize(learn, clusters=_labels(method, land, n_clusters, random_state), tol=2e-4, seconds=seconds, **goals)
+                    plan = optimize(
+                        learn,
+                        clusters=_labels(method, land, n_clusters, random_state),
+                        tol=2e-4,
+                        seconds=seconds,
+                        **goals,
+                    )
             except Infeasible as error:
                 say(f"{name}: {error}")
                 results.append(Result(name, None, why_not=str(error)))

@@ -92,18 +92,19 @@ def _try(fitted: ReplayTable, held: ReplayTable, level: Level, goals: dict[str, 
 
 
 def margins_from(held: HeldOut, limits: dict[str, float], n_errors: float = 1.0) -> dict[str, float]:
-    """By how much to move each limit so that the worst of the three ways of holding out would have kept it.
+    """By how much to move each limit so that days left out would have kept it, with one standard error to spare.
 
-    A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit may then be
-    loosened. One standard error over days is always kept in reserve.
+    A floor (revenue) must hold in the worst of the three ways of leaving days out, because a market's drift takes it away; a
+    ceiling (mainline ads) as single days left out show it, because drift has not been seen to push a plan above its ceiling.
+    A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit may be loosened.
     """
     margins = {}
     for name, limit in limits.items():
-        at_least = LIMITS[name][1]
-        kept = min if at_least else max
-        reached = 1 + kept(held.lift[name], held.later[name], held.earlier[name])
-        short = (limit - reached) / limit if at_least else (reached - limit) / limit
-        margins[name] = float(np.clip(short + n_errors * held.error(name), -0.05, 0.2))
+        if LIMITS[name][1]:
+            short = limit - (1 + min(held.lift[name], held.later[name], held.earlier[name]))
+        else:
+            short = (1 + held.lift[name]) - limit
+        margins[name] = float(np.clip(short / limit + n_errors * held.error(name), -0.05, 0.2))
     return margins
 
 

@@ -10,7 +10,7 @@ from shoal.auction.model import AuctionLog, Policy
 from shoal.auction.replay_kernels import show
 from shoal.threads import ordered_map
 
-AUCTIONS_PER_BLOCK = 20_000
+AUCTIONS_PER_BLOCK = 4_096
 
 
 class Shown(NamedTuple):

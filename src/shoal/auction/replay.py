@@ -15,7 +15,7 @@ from shoal.progress import task
 from shoal.threads import ordered_map
 
 LEAST_ALPHA = 0.1  # an exponent of 0 would ignore click rates altogether
-AUCTIONS_PER_BLOCK = 20_000
+AUCTIONS_PER_BLOCK = 4_096
 
 
 @dataclass(frozen=True)
@@ -200,9 +200,12 @@ def replay(
     click_ctr = _click_rates(log, clicks_from)
     base = (log.policy.alpha, log.policy.reserve) if settings.is_relative else _nothing(log)
     _sweep_into(log, by_day, click_ctr, base, settings, outputs, "replay")
-    status = [np.empty((n_rows, 1)) for _ in range(4)]
-    unchanged = Settings(np.zeros(1), np.ones(1))
-    _sweep_into(log, by_day, click_ctr, (log.policy.alpha, log.policy.reserve), unchanged, status, "status quo")
+    if settings.status_quo >= 0:
+        status = [part[:, settings.status_quo, None].astype(float) for part in outputs]
+    else:
+        status = [np.empty((n_rows, 1)) for _ in range(4)]
+        unchanged, logged = Settings(np.zeros(1), np.ones(1)), (log.policy.alpha, log.policy.reserve)
+        _sweep_into(log, by_day, click_ctr, logged, unchanged, status, "status quo")
     return ReplayTable(
         *outputs,
         status_quo=Totals(*(part[:, 0] for part in status)),

@@ -10,34 +10,28 @@ CLEARS = 1.0 - 1e-12
 
 
 @kernel
-def rank(first, last, bid, log_ratio, click_ctr, alpha, sidebar_reserve, score, quality, click, offer, ad_at):
+def rank(first, last, bid, log_ratio, alpha, sidebar_reserve, score, ad_at):
     """Fill the buffers with the best bids that clear the sidebar reserve, best first; how many there are.
 
     Order: score, then bid, then ad id (bids arrive by ad id, and an equal one never overtakes).
     """
     room = score.shape[0]
+    bar = sidebar_reserve * CLEARS
     n_ranked = 0
     for at in range(first, last):
-        q = np.exp(alpha * log_ratio[at])
-        s = bid[at] * q
-        if s < sidebar_reserve * CLEARS:
+        s = bid[at] * np.exp(alpha * log_ratio[at])
+        if s < bar or (n_ranked == room and s < score[room - 1]):
             continue
         place = n_ranked
-        while place > 0 and (score[place - 1] < s or (score[place - 1] == s and offer[place - 1] < bid[at])):
+        while place > 0 and (score[place - 1] < s or (score[place - 1] == s and bid[ad_at[place - 1]] < bid[at])):
             place -= 1
         if place >= room:
             continue
         n_ranked = min(n_ranked + 1, room)
         for other in range(n_ranked - 1, place, -1):
             score[other] = score[other - 1]
-            quality[other] = quality[other - 1]
-            click[other] = click[other - 1]
-            offer[other] = offer[other - 1]
             ad_at[other] = ad_at[other - 1]
         score[place] = s
-        quality[place] = q
-        click[place] = click_ctr[at]
-        offer[place] = bid[at]
         ad_at[place] = at
     return n_ranked
 
@@ -57,7 +51,7 @@ def count_at_most(reserves, base, limit):
 
 
 @kernel
-def add_auction(n_ranked, score, quality, click, weight, base, reserves, floor, on_mainline, on_sidebar, worth, steps):
+def add_auction(n_ranked, score, click, per_score, weight, base, reserves, floor, on_mainline, on_sidebar, worth, steps):
     """Add one ranked auction to ``steps``, (n_reserves + 1, 5) differences along the reserves.
 
     As the reserve falls the mainline holds 0, 1 ... M ads in turn. For each number of mainline ads, clicks and shown ads
@@ -69,7 +63,7 @@ def add_auction(n_ranked, score, quality, click, weight, base, reserves, floor, 
     n_reserves = reserves.shape[0]
     for at in range(n_ranked):  # clicks times the price that the next ad sets
         following = score[at + 1] if at + 1 < n_ranked else 0.0
-        worth[at] = click[at] * max(following, floor) / quality[at]
+        worth[at] = per_score[at] * max(following, floor)
     low = n_reserves
     for n_mainline in range(min(most, n_ranked) + 1):
         high = low  # reserves from `low` up to `high` put exactly so many ads into the mainline
@@ -110,7 +104,7 @@ def add_auction(n_ranked, score, quality, click, weight, base, reserves, floor, 
                 steps[low, 1] += factor * worth[last]
                 steps[middle, 1] -= factor * worth[last]
             if high > middle:
-                per_unit = factor * click[last] / quality[last]
+                per_unit = factor * per_score[last]
                 steps[middle, 2] += per_unit
                 steps[high, 2] -= per_unit
 
@@ -142,9 +136,8 @@ def sweep(
     """Replay the auctions of some groups under every exponent and reserve; outputs are (n_groups, alphas * reserves)."""
     room = on_mainline.shape[1] + on_sidebar.shape[1] + 1
     score = np.empty(room)
-    quality = np.empty(room)
     click = np.empty(room)
-    offer = np.empty(room)
+    per_score = np.empty(room)
     worth = np.empty(room)
     ad_at = np.empty(room, np.int64)
     n_reserves = reserves.shape[0]
@@ -159,24 +152,17 @@ def sweep(
             for which in range(n_alphas):
                 alpha = max(alpha_base[keyword] + alpha_steps[which], least_alpha)
                 n_ranked = rank(
-                    starts[auction],
-                    starts[auction + 1],
-                    bid,
-                    log_ratio,
-                    click_ctr,
-                    alpha,
-                    floor,
-                    score,
-                    quality,
-                    click,
-                    offer,
-                    ad_at,
+                    starts[auction], starts[auction + 1], bid, log_ratio, alpha, floor, score, ad_at
                 )
+                for place in range(n_ranked):
+                    at = ad_at[place]
+                    click[place] = click_ctr[at]
+                    per_score[place] = click_ctr[at] * bid[at] / score[place]  # clicks / quality
                 add_auction(
                     n_ranked,
                     score,
-                    quality,
                     click,
+                    per_score,
                     weight[auction],
                     base,
                     reserves,
@@ -225,9 +211,6 @@ def show(
     """Write section, place and price per click of every bid under one policy; bids not shown get 0, -1 and NaN."""
     room = n_mainline_places + n_sidebar_places + 1
     score = np.empty(room)
-    quality = np.empty(room)
-    click = np.empty(room)
-    offer = np.empty(room)
     ad_at = np.empty(room, np.int64)
     for auction in range(first_auction, last_auction):
         q = keyword[auction]
@@ -239,7 +222,7 @@ def show(
             price[at] = np.nan
         floor = sidebar_reserve[q]
         bar = max(reserve[q], floor)
-        n_ranked = rank(first, last, bid, log_ratio, bid, alpha[q], floor, score, quality, click, offer, ad_at)
+        n_ranked = rank(first, last, bid, log_ratio, alpha[q], floor, score, ad_at)
         n_mainline = 0
         while n_mainline < min(n_ranked, n_mainline_places) and score[n_mainline] >= bar * CLEARS:
             n_mainline += 1
@@ -249,4 +232,4 @@ def show(
             at = ad_at[place]
             section[at] = 1 if in_mainline else 2
             position[at] = place if in_mainline else place - n_mainline
-            price[at] = min(max(following, bar if in_mainline else floor) / quality[place], offer[place])
+            price[at] = min(max(following, bar if in_mainline else floor) * bid[at] / score[place], bid[at])
