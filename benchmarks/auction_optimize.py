@@ -1,8 +1,8 @@
 """The choice of settings: ours with its certificate against HiGHS on the same instance, and a million keywords.
 
-    python benchmarks/auction_optimize.py highs [seconds]    2,000 classes x 300 items, HiGHS given so many seconds (480)
-    python benchmarks/auction_optimize.py seeds              2,000 x 300, eight seeds, ours alone
-    python benchmarks/auction_optimize.py million            1,000,000 x 60
+python benchmarks/auction_optimize.py highs [seconds]    2,000 classes x 300 items, HiGHS given so many seconds (480)
+python benchmarks/auction_optimize.py seeds              2,000 x 300, eight seeds, ours alone
+python benchmarks/auction_optimize.py million            1,000,000 x 60
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import sys
 
 import numpy as np
 import scipy.sparse as sp
-from common import Timer, peak_mb, record
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from common import Timer, peak_mb, record
 from shoal.auction.problem import Problem, Row, is_feasible
 from shoal.auction.solver import solve
 

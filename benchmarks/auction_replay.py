@@ -1,8 +1,8 @@
 """Replay speed: all reserves in one pass against one reserve at a time, and ten million auctions.
 
-    python benchmarks/auction_replay.py              both
-    python benchmarks/auction_replay.py naive        the sweep against the plain replay, 60 reserves
-    python benchmarks/auction_replay.py large        10M auctions x 5 exponents x 60 reserves, all cores
+python benchmarks/auction_replay.py              both
+python benchmarks/auction_replay.py naive        the sweep against the plain replay, 60 reserves
+python benchmarks/auction_replay.py large        10M auctions x 5 exponents x 60 reserves, all cores
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 
 import numba
 import numpy as np
-from common import Timer, peak_mb, record
 
+from common import Timer, peak_mb, record
 from shoal.auction import AuctionLog, Policy, Settings, replay
 from shoal.auction.model import in_order
 from shoal.threads import n_threads_available
@@ -60,7 +60,9 @@ def plain_replay(starts, keyword, weight, bid, log_ratio, ctr, alpha, reserves, 
                 score[first + i] = bid[first + i] * quality[first + i]
             for i in range(1, n):
                 o, k = order[i], i - 1
-                while k >= 0 and (score[order[k]] < score[o] or (score[order[k]] == score[o] and bid[order[k]] < bid[o])):
+                while k >= 0 and (
+                    score[order[k]] < score[o] or (score[order[k]] == score[o] and bid[order[k]] < bid[o])
+                ):
                     order[k + 1] = order[k]
                     k -= 1
                 order[k + 1] = o

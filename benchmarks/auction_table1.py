@@ -14,8 +14,8 @@ import json
 import sys
 
 import numpy as np
-from common import RESULTS, Timer, peak_mb, record
 
+from common import RESULTS, Timer, peak_mb, record
 from shoal.auction import Market, Settings, evaluate
 from shoal.auction.cluster import cluster_keywords
 from shoal.auction.landscape import landscapes
@@ -100,7 +100,8 @@ def summary() -> None:
         if not rows:
             continue
         print(
-            f"\n{scenario}, {len(rows)} seeds: adjusted | on own terms | held out: clicks, revenue, mliy | with reacting bidders"
+            f"\n{scenario}, {len(rows)} seeds: adjusted | on own terms | held out: clicks, revenue, mliy | "
+            f"with reacting bidders"
         )
         for method in methods:
             good = [row[method] for row in rows if "adjusted" in row[method]]
@@ -108,10 +109,10 @@ def summary() -> None:
                 print(f"  {method:<12} infeasible in every seed")
                 continue
             parts = [mean_and_error([row[kind] for row in good]) for kind in ("adjusted", "own terms")]
+            names = ("clicks", "revenue", "mliy")
             for kind in ("out", "reacting"):
-                parts.append(
-                    " ".join(f"{np.mean([r[kind][n] for r in good]):6.2f}" for n in ("clicks", "revenue", "mliy"))
-                )
+                means = [np.mean([row[kind][name] for row in good]) for name in names]
+                parts.append(" ".join(f"{mean:6.2f}" for mean in means))  # noqa: PERF401
             failed = f"  ({len(rows) - len(good)} infeasible)" if len(good) < len(rows) else ""
             print(f"  {method:<12} {' | '.join(parts)}{failed}")
         print("  paired differences of adjusted lifts:")

@@ -2,8 +2,8 @@
 
     python benchmarks/densities_assign.py [rows] [share of the rows given to numpy]
 
-numpy computes the divergence as it is written, in blocks that fit the cache, on the given share of the rows; its time is
-scaled up. Labels of single precision are compared with those of double precision on all rows.
+numpy computes the divergence as it is written, in blocks that fit the cache, on the given share of the rows; its time
+is scaled up. Labels of single precision are compared with those of double precision on all rows.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from __future__ import annotations
 import sys
 
 import numpy as np
-from common import Timer, peak_mb, record
 
+from common import Timer, peak_mb, record
 from shoal.densities import DensityKMeans
 from shoal.densities.gaussian import GaussianMixture
 from shoal.densities.steps import centre_side, nearest_centres, row_side

@@ -127,7 +127,7 @@ def test_evaluation_side_by_side_and_the_report(log, market, tmp_path):
     assert text.count("data:image/svg+xml;base64,") >= 5
     assert "Bids are held fixed" in text
     assert "Plotly.newPlot" in text
-    outside = [link for link in re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"(?!data:)([^\"]+)\"", text)]
+    outside = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"(?!data:)([^\"]+)\"", text)
     assert outside == []  # opens without a network
     bare = write_report(tmp_path / "bare.html", train, ours.plan, replay(train, QUICK)).read_text()
     assert "in-sample: expect less" in bare

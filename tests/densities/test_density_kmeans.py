@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
-from oracles import densities as oracle
 
+from oracles import densities as oracle
 from shoal.densities import FAMILIES, DensityKMeans
 from shoal.densities.density_kmeans import SIMPLE_FAMILIES
 from shoal.densities.gaussian import GaussianMixture

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles import densities as oracle
 from scipy import stats
 from scipy.integrate import quad
 from scipy.optimize import minimize
 
+from oracles import densities as oracle
 from shoal.densities import FAMILIES
 from shoal.densities.density_kmeans import SIMPLE_FAMILIES
 from shoal.densities.gaussian import GaussianMixture

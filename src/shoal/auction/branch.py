@@ -16,9 +16,9 @@ from shoal.auction.rounding import Best, improve_by_swaps
 def close_the_gap(problem: Problem, root: Dual, best: Best, *, tol: float, seconds: float) -> tuple[float, int]:
     """Search until ``best`` is within ``tol`` of the bound or time is up; the certified bound and the nodes looked at.
 
-    A node fixes the items of some classes. Its children fix one class more, the one on which the assignments that make up
-    the node's relaxation disagree most. Children wait in a heap under a bound that costs nothing (the parent's, less the
-    priced loss of their item) and pay for their own dual only when their turn comes, so no child is ever forgotten.
+    A node fixes the items of some classes. Its children fix one class more, the one on which the assignments that make
+    up the node's relaxation disagree most. Children wait in a heap under a bound that costs nothing (the parent's, less
+    the priced loss of their item) and pay for their own dual only when their turn comes, so no child is ever forgotten.
     """
     small, kept = without_hopeless_items(problem, root, best)
     ends = time.monotonic() + seconds

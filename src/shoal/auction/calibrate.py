@@ -1,8 +1,9 @@
 """Expected clicks checked, and corrected, against the clicks the log has counted.
 
-Estimated click rates carry errors, and a search over settings prefers the settings whose errors look like clicks. The log
-knows better: on the pages it really showed, clicks were counted. Two numbers repair most of it: how far all estimates are
-off, and how much of the difference between the ads of a keyword is real,
+Estimated click rates carry errors, and a search over settings prefers the settings whose errors look like clicks. The
+log
+knows better: on the pages it really showed, clicks were counted. Two numbers repair most of it: how far all estimates
+are off, and how much of the difference between the ads of a keyword is real,
 
     log rate = log estimate + level + (slope - 1) * (log estimate - its mean in the keyword).
 """

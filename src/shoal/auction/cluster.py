@@ -24,7 +24,8 @@ def cluster_keywords(
 ) -> np.ndarray:
     """A cluster number for each keyword.
 
-    "k-GMM" groups by the labelled mixture of mainline and sidebar bids, "k-Gauss" by one Gaussian of all shown bids, both
+    "k-GMM" groups by the labelled mixture of mainline and sidebar bids, "k-Gauss" by one Gaussian of all shown bids,
+    both
     under the Kullback-Leibler divergence; "k-means" by percentile ranks of five features; "k-bins" cuts the keywords at
     equal-sized steps of their 95th percentile of the rank score; "random" is the floor for all of them.
     """

@@ -30,7 +30,7 @@ class Demo(NamedTuple):
 def demo(
     out: str | Path, *, n_keywords: int = 1000, n_days: int = 14, n_clusters: int = 48, random_state: int = 0
 ) -> Demo:
-    """Simulate a market, propose reserves for it, back-test them, and write a report and the reserve table to ``out``."""
+    """Simulate a market, propose reserves, back-test them, and write report and reserve table to ``out``."""
     out = Path(out)
     say("simulating a market whose reserves were tuned by bins of keywords, and whose bidders react")
     market = Market(n_keywords, n_days=n_days, page_views_per_day=20 * n_keywords, random_state=random_state)

@@ -30,8 +30,8 @@ class Dual:
 class Master:
     """max sum_t mu_t f_t - box * violation,  sum_t mu_t = 1,  sum_t mu_t slack_t + violation >= 0,  by revised simplex.
 
-    The basis has one column for each row and one more, so a pivot is a few products of tiny matrices. The multipliers of
-    the slack rows are the next prices.
+    The basis has one column for each row and one more, so a pivot is a few products of tiny matrices. The multipliers
+    of the slack rows are the next prices.
     """
 
     def __init__(self, n_rows: int, box: float) -> None:
@@ -114,7 +114,8 @@ def minimise(
         if bound / scale - least <= tol * max(abs(bound) / scale, 1e-12):
             if ahead.max() < 0.999 * master.box:
                 break
-            # Prices stand at their limit and would rise further. A bound below everything that can be chosen proves that
+            # Prices stand at their limit and would rise further. A bound below everything that can be chosen proves
+            # that
             # nothing keeps all rows; otherwise the limit was too tight.
             unbounded = bound < least_value or master.box > 1e9
             if unbounded:

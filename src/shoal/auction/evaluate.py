@@ -17,8 +17,10 @@ from shoal.auction.replay import ReplayTable, Settings, Totals, replay, replay_p
 from shoal.progress import say, task
 
 FROZEN_BIDS = (
-    "Held-out figures keep every logged bid as it was. Where bidders react to reserves, the gain in clicks shrinks (by a "
-    "fifth to a half in simulated markets, more where data is thin), revenue tends to drop further and the mainline fills "
+    "Held-out figures keep every logged bid as it was. Where bidders react to reserves, the gain in clicks "
+    "shrinks (by a "
+    "fifth to a half in simulated markets, more where data is thin), revenue tends to drop further and the "
+    "mainline fills "
     "up more than planned. Introduce new reserves on a part of the traffic first."
 )
 OURS, UNGUARDED = "shoal", "shoal, no margins"
@@ -95,11 +97,11 @@ def evaluate(
     Parameters
     ----------
     test_days : numbers of the days to hold out; the second half of the days with traffic if not given.
-    methods : of ``METHODS``, "keyword", "shoal" (the recommended plan), after it "shoal, no margins", or pairs of a name
-        and ready cluster numbers.
+    methods : of ``METHODS``, "keyword", "shoal" (the recommended plan), after it "shoal, no margins", or pairs of a
+        name and ready cluster numbers.
     settings : candidates for every method except "shoal", which uses relative ones; relative if not given.
-    market : the simulated market the log came from; then clicks on held-out days are the true ones, and bidders are also
-        let react to the new reserves.
+    market : the simulated market the log came from; then clicks on held-out days are the true ones, and bidders are
+        also let react to the new reserves.
     seconds : how long to work on one method's choice, at most.
     """
     busy = np.flatnonzero(np.bincount(log.day, log.weight, log.days.size) > 0)
@@ -124,9 +126,7 @@ def evaluate(
                     plan = ours = recommend(
                         train, table=days, n_clusters=n_clusters, random_state=random_state, seconds=seconds, **goals
                     )
-                    bare = optimize(
-                        days, clusters=ours.clusters, shrinkage=ours.shrinkage, seconds=seconds, **goals
-                    )
+                    bare = optimize(days, clusters=ours.clusters, shrinkage=ours.shrinkage, seconds=seconds, **goals)
                 elif name == UNGUARDED:
                     plan = bare
                 else:

@@ -63,7 +63,7 @@ def landscapes(
     replayed = shown_pages(log).section
     agrees = None if log.section is None else float((log.section == replayed).mean()) if log.n_bids else 1.0
     section = log.section if sections == "logged" and log.section is not None else replayed
-    values, scores, log_bid = _values(log, coordinates)
+    values, log_bid = _values(log, coordinates)
     auction = log.auction_of_bids()
     weight = log.weight[auction]
     auctions = np.searchsorted(log.keyword, np.arange(log.n_keywords + 1))
@@ -86,8 +86,8 @@ def landscapes(
     )
 
 
-def _values(log: AuctionLog, coordinates: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(n_bids, d) the coordinates of every bid, its rank score, and log bid."""
+def _values(log: AuctionLog, coordinates: str) -> tuple[np.ndarray, np.ndarray]:
+    """(n_bids, d) the coordinates of every bid, and log bid."""
     log_bid = np.log(np.maximum(log.bid, 1.0))  # whole cents: nothing below one
     ctr = np.clip(log.ctr, 1e-6, 1.0)
     scores = log.bid * log.qualities()
@@ -96,7 +96,7 @@ def _values(log: AuctionLog, coordinates: str) -> tuple[np.ndarray, np.ndarray, 
         "log_score": (np.log(np.maximum(scores, 1e-300)),),
         "logbid_ctr": (log_bid * ctr,),
     }[coordinates]
-    return np.column_stack(columns), scores, log_bid
+    return np.column_stack(columns), log_bid
 
 
 def _fit(

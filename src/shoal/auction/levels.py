@@ -1,7 +1,7 @@
 """Clusters, keywords, or something between: let held-out days decide, and make room for what they miss.
 
-A plan fitted to some days looks better on those days than on others. Leaving out one day at a time, and half of the days
-at once, shows by how much; the limits are then moved so that the days left out would have kept them.
+A plan fitted to some days looks better on those days than on others. Leaving out one day at a time, and half of the
+days at once, shows by how much; the limits are then moved so that the days left out would have kept them.
 """
 
 from __future__ import annotations
@@ -94,9 +94,12 @@ def _try(fitted: ReplayTable, held: ReplayTable, level: Level, goals: dict[str, 
 def margins_from(held: HeldOut, limits: dict[str, float], n_errors: float = 1.0) -> dict[str, float]:
     """By how much to move each limit so that days left out would have kept it, with one standard error to spare.
 
-    A floor (revenue) must hold in the worst of the three ways of leaving days out, because a market's drift takes it away; a
-    ceiling (mainline ads) as single days left out show it, because drift has not been seen to push a plan above its ceiling.
-    A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit may be loosened.
+    A floor (revenue) must hold in the worst of the three ways of leaving days out, because a market's drift takes it
+    away; a
+    ceiling (mainline ads) as single days left out show it, because drift has not been seen to push a plan above its
+    ceiling.
+    A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit may be
+    loosened.
     """
     margins = {}
     for name, limit in limits.items():

@@ -38,8 +38,8 @@ def read_log(
     ----------
     bids : a table (file, SELECT, data frame) with columns auction_id, ad_id, bid_cents, ctr, and where there are any:
         advertiser_id, section (ml, sb, none), price, clicked. Or a folder that holds bids, auctions and policy tables.
-    auctions : a table with auction_id, keyword_id, day, and weight (page views the auction stands for; 1 if absent). May be
-        left out when ``bids`` carries keyword_id and day itself; auctions without bids are then not seen.
+    auctions : a table with auction_id, keyword_id, day, and weight (page views the auction stands for; 1 if absent).
+        May be left out when ``bids`` carries keyword_id and day itself; auctions without bids are then not seen.
     policy : the logged policy: a table with keyword_id, reserve, and where they differ alpha and sidebar_reserve; or a
         mapping such as ``{"alpha": 1, "reserve": 60, "sidebar_reserve": 5}`` for all keywords.
     names : your names for the columns, for example ``{"bid_cents": "max_cpc"}``.
@@ -124,7 +124,8 @@ def _number_auctions(
     connection.execute(f"CREATE TEMP TABLE seen AS SELECT {fields}, {weight} AS weight FROM auctions")
     faults = {
         "auction without id, keyword or day": "id IS NULL OR keyword IS NULL OR day IS NULL",
-        "auction with a weight that is missing, negative or 0": "weight IS NULL OR NOT (weight > 0 AND isfinite(weight))",
+        "auction with a weight that is missing, negative or 0": "weight IS NULL OR NOT (weight > 0 AND "
+        "isfinite(weight))",
     }
     good = _count_faults(connection, "seen", faults, dropped)
     double = connection.execute(
@@ -202,7 +203,8 @@ def _policy(connection: Any, policy: Any, keywords: np.ndarray, names: dict[str,
     missing = np.flatnonzero(~np.isfinite(reserve))
     if missing.size:
         raise BadInput(
-            f"{missing.size} of {n} keywords have no reserve in the policy table, the first is {keywords[missing[0]]!r}. "
+            f"{missing.size} of {n} keywords have no reserve in the policy table, the first is "
+            f"{keywords[missing[0]]!r}. "
             "Add them, or leave their auctions out."
         )
     filled = {
@@ -238,7 +240,8 @@ def _number_bids(
     fields += [f"{_name(names, 'advertiser_id')} AS advertiser"] if "advertiser_id" in has else ["NULL AS advertiser"]
     connection.execute(f"CREATE TEMP VIEW read AS SELECT {', '.join(fields)} FROM bids")
     connection.execute(
-        "CREATE TEMP TABLE joined AS SELECT read.*, n.no, n.keyword AS kw FROM read LEFT JOIN numbered n ON read.id = n.id"
+        "CREATE TEMP TABLE joined AS SELECT read.*, n.no, n.keyword AS kw FROM read LEFT JOIN numbered n ON "
+        "read.id = n.id"
     )
     faults = {
         "bid of an auction that is not there": "no IS NULL",
@@ -255,8 +258,10 @@ def _number_bids(
     who = "coalesce(CAST(advertiser AS VARCHAR), 'ad ' || CAST(ad AS VARCHAR))"
     before = connection.execute(f"SELECT count(*) FROM joined WHERE {good}").fetchone()[0]
     connection.execute(
-        f"CREATE TEMP TABLE usable AS SELECT joined.* FROM joined JOIN alphas ON kw = alphas.number WHERE {good} QUALIFY "
-        f"row_number() OVER (PARTITION BY no, {who} ORDER BY bid_cents * power(ctr / {reference!r}, alphas.alpha) DESC, "
+        f"CREATE TEMP TABLE usable AS SELECT joined.* FROM joined JOIN alphas ON kw = alphas.number WHERE "
+        f"{good} QUALIFY "
+        f"row_number() OVER (PARTITION BY no, {who} ORDER BY bid_cents * power(ctr / {reference!r}, "
+        f"alphas.alpha) DESC, "
         "bid_cents DESC, ad) = 1"
     )
     after = connection.execute("SELECT count(*) FROM usable").fetchone()[0]
@@ -285,7 +290,8 @@ def _assemble(
     auctions = connection.execute("SELECT keyword, day, weight FROM numbered ORDER BY no").fetchnumpy()
     extra = [column for column in ("section", "price", "clicked", "true_ctr") if column in has]
     connection.execute(
-        "CREATE TEMP TABLE ads AS SELECT ad, row_number() OVER (ORDER BY ad) - 1 AS ad_no FROM (SELECT DISTINCT ad FROM usable)"
+        "CREATE TEMP TABLE ads AS SELECT ad, row_number() OVER (ORDER BY ad) - 1 AS ad_no FROM (SELECT "
+        "DISTINCT ad FROM usable)"
     )
     fields = ", ".join(["no", "ad_no", "bid_cents", "ctr", *(c for c in extra if c != "section")])
     if "section" in extra:

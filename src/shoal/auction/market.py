@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-
-from shoal.auction.model import AuctionLog, PageLayout, Policy, in_order
-from shoal.auction.calibrate import expected_looks
-from shoal.auction.pages import shown_pages
 from sklearn.base import BaseEstimator
+
+from shoal.auction.calibrate import expected_looks
+from shoal.auction.model import AuctionLog, PageLayout, Policy, in_order
+from shoal.auction.pages import shown_pages
 from shoal.errors import BadInput
 
 MOST_BIDDERS = 60  # of one keyword
@@ -18,14 +18,15 @@ MOST_BIDDERS = 60  # of one keyword
 class Market(BaseEstimator):
     """Keywords of hidden types, advertisers with values and budgets of attention, and bidders who react to reserves.
 
-    The same ``random_state`` gives the same traffic, participants and click-rate shocks whatever the reserves are (common
-    random numbers), so that two policies can be compared without noise.
+    The same ``random_state`` gives the same traffic, participants and click-rate shocks whatever the reserves are
+    (common random numbers), so that two policies can be compared without noise.
 
     Parameters
     ----------
     n_keywords, n_days, page_views_per_day : the size. Page views follow a Zipf law with exponent ``zipf``.
     reacting : share of bidders who aim just above a reserve; the others bid a shaded value whatever the reserve.
-    n_types, spread_within : hidden types of keywords, and how far keywords of a type differ (in units of the types' spread).
+    n_types, spread_within : hidden types of keywords, and how far keywords of a type differ (in units of the types'
+        spread).
     value_cents, value_spread : the typical value of a click, and the standard deviation of its logarithm over types.
     ctr_logit, ctr_spread : the typical click rate as a logit, and its standard deviation over types.
     value_ctr_correlation : between the value level and the click-rate level of keywords.
@@ -34,7 +35,8 @@ class Market(BaseEstimator):
     brand_share : how many types are partly navigational: one ad with a very high click rate and a low value.
     shading : non-reacting bidders bid this range of their value.
     mainline_markup, sidebar_markup : how far above the reserve reacting bidders stay, on average.
-    ctr_error : noise of the estimated click rates (logit scale, per ad); ``auction_shock`` is that of single page views.
+    ctr_error : noise of the estimated click rates (logit scale, per ad); ``auction_shock`` is that of single page
+        views.
     value_drift, category_drift, churn : daily random walk of values, and the share of advertisers who leave per day.
     sampled_per_day : at most so many auctions of a keyword and day are written down; each then counts for several.
     reference_ctr, layout : the unit of reserves, and the page.
@@ -137,7 +139,7 @@ class Market(BaseEstimator):
         }
 
     def _draw_pairs(self, random: np.random.Generator, traits: dict[str, np.ndarray]) -> None:
-        """Which advertisers bid on which keyword, what a click is worth to them, and how often their ads are clicked."""
+        """Which advertisers bid on which keyword, what a click is worth to them, and how often they are clicked."""
         n_advertisers = self.n_categories * self.advertisers_per_category
         quality, eagerness = random.normal(0, 0.3, n_advertisers), random.normal(0, 0.25, n_advertisers)
         presence = random.beta(4, 3, n_advertisers)
@@ -196,8 +198,8 @@ class Market(BaseEstimator):
     def log(self, policy: Policy, *, days: Any = None, reacting_to: Any = "policy", salt: int = 0) -> AuctionLog:
         """The auctions of these days (all if not given) under a policy, as :func:`read_log` would give them.
 
-        ``reacting_to`` is the policy that bidders know: the one in force unless another (or None: nobody reacts) is given.
-        ``salt`` draws other page views of the same market.
+        ``reacting_to`` is the policy that bidders know: the one in force unless another (or None: nobody reacts) is
+        given. ``salt`` draws other page views of the same market.
         """
         known = policy if isinstance(reacting_to, str) else reacting_to
         chosen = range(self.n_days) if days is None else days

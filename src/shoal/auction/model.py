@@ -58,8 +58,8 @@ class PageLayout:
 class Policy:
     """Per keyword: the exponent of the click rate in the rank score, and the reserves of mainline and sidebar.
 
-    A bid ``b`` with estimated click rate ``c`` scores ``b * (c / reference_ctr) ** alpha``; reserves are scores, that is
-    cents per click at the reference click rate.
+    A bid ``b`` with estimated click rate ``c`` scores ``b * (c / reference_ctr) ** alpha``; reserves are scores, that
+    is cents per click at the reference click rate.
     """
 
     alpha: np.ndarray  # (n_keywords,)

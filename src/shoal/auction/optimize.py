@@ -90,8 +90,8 @@ def optimize(
     clicks, revenue : at least this multiple of the log's; mliy, iy : at most this multiple of the log's mainline ads
         (all ads) per page view. None lifts a limit; three at most can be set.
     clusters : (n_keywords,) cluster numbers. With ``shrinkage`` as well, settings are per keyword, but each keyword's
-        figures are drawn towards its cluster's as if it had so many page views of the cluster's average: a guard against
-        chasing the noise of thin keywords.
+        figures are drawn towards its cluster's as if it had so many page views of the cluster's average: a guard
+        against chasing the noise of thin keywords.
     margins : by what fraction to tighten each limit, for example ``{"revenue": 0.01}``; see ``recommend``.
     tol, seconds : stop at this certified gap, or after about this long.
 
@@ -137,7 +137,7 @@ def optimize(
 
 
 def shrunken(table: ReplayTable, clusters: np.ndarray, strength: float) -> ReplayTable:
-    """Keyword figures drawn towards their cluster's average per page view, as if ``strength`` page views were its own."""
+    """Keyword figures drawn towards their cluster's, as if it had ``strength`` average page views more."""
     together = table.grouped(clusters)
     views = table.page_views[:, None]
     own = views / (views + strength) if strength > 0 else np.ones_like(views)
@@ -195,7 +195,7 @@ def _why_infeasible(
         achievable[row.name] = float(row.sign * alone.value / row.bound * tightened)
     words = ", ".join(f"{name} {value:.4g}" for name, value in achievable.items())
     return Infeasible(
-        f"the constraints {', '.join(achievable)} cannot all be kept together. With the others kept, each reaches: {words} "
-        "times the log's. Loosen one to that, or use relative settings, which always include the logged policy.",
+        f"the constraints {', '.join(achievable)} cannot all be kept together. With the others kept, "
+        f"each reaches: {words} times the log's. Loosen one to that, or use relative settings, which always include the logged policy.",
         achievable,
     )

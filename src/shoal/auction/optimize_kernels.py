@@ -116,7 +116,8 @@ def collect_moves(value, row0, row1, row2, c0, c1, c2, choice, u0, u1, u2, per_m
 def best_pair(classes, gain, moved, slack, feasible, priced_loss, least_gain):
     """The best move or pair of moves in different classes; moves come by falling gain.
 
-    From a feasible choice: the most gain that stays feasible. From an infeasible one: a feasible pair if there is one (the
+    From a feasible choice: the most gain that stays feasible. From an infeasible one: a feasible pair if there is one
+    (the
     one with the most gain), else the least priced loss for each unit of violation removed. Slacks are in units of their
     bounds. Returns two places (equal for a single move), or -1, -1.
     """

@@ -28,8 +28,8 @@ def production(market: Market, *, tuning: str = WELL_TUNED, mliy: float = 1.3) -
     """What production would look like when bins of keywords have been tuned and bidders have answered.
 
     It starts from one reserve for all that shows ``mliy`` mainline ads per page view. Then keywords are binned by their
-    95th percentile of the rank score, the best settings for the bins are chosen, bidders react, and so on. "well tuned":
-    64 bins, exponent and reserve, three rounds. "coarse": 20 bins, reserves only, two rounds.
+    95th percentile of the rank score, the best settings for the bins are chosen, bidders react, and so on. "well
+    tuned": 64 bins, exponent and reserve, three rounds. "coarse": 20 bins, reserves only, two rounds.
     """
     n_bins, rounds, alphas = (64, 3, (0.6, 0.8, 1.0, 1.2, 1.5)) if tuning == WELL_TUNED else (20, 2, (1.0,))
     n = market.n_keywords

@@ -182,16 +182,16 @@ def replay(
 ) -> ReplayTable:
     """Run every auction of the log again under every setting.
 
-    For one exponent all reserves are done in a single pass over an auction, because a falling reserve can only change how
-    many ads the mainline holds. Bids are held fixed: bidders who would react are not in the figures.
+    For one exponent all reserves are done in a single pass over an auction, because a falling reserve can only change
+    how many ads the mainline holds. Bids are held fixed: bidders who would react are not in the figures.
 
     Parameters
     ----------
     settings : candidates; ``Settings.relative()`` if not given.
     by_day : keep days apart (rows are keyword x day), so that days can be left out later without another replay.
-    clicks_from : where expected clicks come from. "estimated": the log's click rates. "calibrated": those, corrected by the
-        clicks the log itself counted (see ``calibrate``). "true": the real rates, which only a simulation knows. Ranking
-        and prices use the log's estimates always, as the auction does.
+    clicks_from : where expected clicks come from. "estimated": the log's click rates. "calibrated": those, corrected
+        by the clicks the log itself counted (see ``calibrate``). "true": the real rates, which only a simulation knows.
+        Ranking and prices use the log's estimates always, as the auction does.
     dtype : float32 halves the memory of large tables.
     """
     settings = settings or Settings.relative()

@@ -51,12 +51,14 @@ def count_at_most(reserves, base, limit):
 
 
 @kernel
-def add_auction(n_ranked, score, click, per_score, weight, base, reserves, floor, on_mainline, on_sidebar, worth, steps):
+def add_auction(
+    n_ranked, score, click, per_score, weight, base, reserves, floor, on_mainline, on_sidebar, worth, steps
+):
     """Add one ranked auction to ``steps``, (n_reserves + 1, 5) differences along the reserves.
 
-    As the reserve falls the mainline holds 0, 1 ... M ads in turn. For each number of mainline ads, clicks and shown ads
-    are constant, and so is revenue, except that the last mainline ad pays the reserve itself: columns are clicks, constant
-    revenue, revenue per unit of reserve, mainline ads, all ads.
+    As the reserve falls the mainline holds 0, 1 ... M ads in turn. For each number of mainline ads, clicks and shown
+    ads are constant, and so is revenue, except that the last mainline ad pays the reserve itself: columns are clicks,
+    constant revenue, revenue per unit of reserve, mainline ads, all ads.
     """
     most = on_mainline.shape[1]
     n_sidebar = on_sidebar.shape[1]
@@ -67,7 +69,7 @@ def add_auction(n_ranked, score, click, per_score, weight, base, reserves, floor
     low = n_reserves
     for n_mainline in range(min(most, n_ranked) + 1):
         high = low  # reserves from `low` up to `high` put exactly so many ads into the mainline
-        if n_mainline == most or n_mainline == n_ranked:
+        if n_mainline in (most, n_ranked):
             low = 0
         else:
             low = count_at_most(reserves, base, score[n_mainline] / CLEARS)
@@ -133,7 +135,7 @@ def sweep(
     mainline,
     impressions,
 ):
-    """Replay the auctions of some groups under every exponent and reserve; outputs are (n_groups, alphas * reserves)."""
+    """Replay some groups' auctions under every exponent and reserve; outputs: (n_groups, alphas * reserves)."""
     room = on_mainline.shape[1] + on_sidebar.shape[1] + 1
     score = np.empty(room)
     click = np.empty(room)
@@ -151,9 +153,7 @@ def sweep(
         for auction in range(group_starts[group], group_starts[group + 1]):
             for which in range(n_alphas):
                 alpha = max(alpha_base[keyword] + alpha_steps[which], least_alpha)
-                n_ranked = rank(
-                    starts[auction], starts[auction + 1], bid, log_ratio, alpha, floor, score, ad_at
-                )
+                n_ranked = rank(starts[auction], starts[auction + 1], bid, log_ratio, alpha, floor, score, ad_at)
                 for place in range(n_ranked):
                     at = ad_at[place]
                     click[place] = click_ctr[at]

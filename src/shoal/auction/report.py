@@ -40,8 +40,8 @@ def write_report(
 ) -> Path:
     """Write a self-contained page that opens without a network.
 
-    ``table`` is the replay the plan was made from. With an ``evaluation`` that holds the method "shoal", the headline is its
-    held-out result; without, the figures are in-sample and the page says so.
+    ``table`` is the replay the plan was made from. With an ``evaluation`` that holds the method "shoal", the headline
+    is its held-out result; without, the figures are in-sample and the page says so.
     """
     table = table.over_days() if table.n_days else table
     scored = landscapes(log, coordinates="log_score")
@@ -80,7 +80,7 @@ def _image(address: str, alt: str) -> str:
 
 
 def _per_cent(value: float, digits: int = 1) -> str:
-    return f"{100 * value:+.{digits}f} %".replace("-", "−")
+    return f"{100 * value:+.{digits}f} %".replace("-", "\u2212")
 
 
 def _tile(name: str, value: float, note: str, *, good: bool | None) -> str:
@@ -92,7 +92,8 @@ def _headline(plan: Plan, evaluation: Evaluation | None) -> str:
     result = next((r for r in evaluation.results if r.method == OURS and r.plan), None) if evaluation else None
     change = result.held_out if result else plan.lift()
     where = (
-        f"on {len(evaluation.test_days)} days the proposal had not seen ({evaluation.test_days[0]} to {evaluation.test_days[-1]})"
+        f"on {len(evaluation.test_days)} days the proposal had not seen ({evaluation.test_days[0]} to "
+        f"{evaluation.test_days[-1]})"
         if result and evaluation
         else "on the days it was made from (in-sample: expect less)"
     )
@@ -148,16 +149,19 @@ def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable) -> str:
     ratio = policy.reserve / np.maximum(log.policy.reserve, 1e-12)
     share = lambda mask: f"{100 * views[mask].sum() / views.sum():.0f} %"  # noqa: E731
     text = (
-        f"<p>Settings are chosen per <b>{escape(plan.facts.get('level', plan.level))}</b>. The mainline reserve is lowered on "
-        f"<b>{share(ratio < 0.999)}</b> of page views, left alone on <b>{share(np.abs(ratio - 1) <= 0.001)}</b> and raised on "
-        f"<b>{share(ratio > 1.001)}</b>. The table shows the busiest keywords; the full list is in the exported files.</p>"
+        f"<p>Settings are chosen per <b>{escape(plan.facts.get('level', plan.level))}</b>. The mainline "
+        f"reserve is lowered on "
+        f"<b>{share(ratio < 0.999)}</b> of page views, left alone on "
+        f"<b>{share(np.abs(ratio - 1) <= 0.001)}</b> and raised on "
+        f"<b>{share(ratio > 1.001)}</b>. The table shows the busiest keywords; the full list is in the "
+        f"exported files.</p>"
     )
     rows = np.arange(plan.choice.size)
     lines = []
     for keyword in np.argsort(-views, kind="stable")[:12]:
         new = [part[keyword, plan.choice[keyword]] for part in table.totals]
         old = [part[keyword] for part in table.status_quo]
-        changes = [_per_cent(a / b - 1) if b > 0 else "–" for a, b in zip(new[:3], old[:3], strict=True)]
+        changes = [_per_cent(a / b - 1) if b > 0 else "\u2013" for a, b in zip(new[:3], old[:3], strict=True)]
         cells = [
             escape(str(log.keywords[keyword])),
             f"{views[keyword]:,.0f}",
@@ -186,7 +190,7 @@ def _methods(evaluation: Evaluation | None) -> str:
         cells += [_per_cent(result.held_out[name]) for name in ("clicks", "revenue", "mliy", "cpc")]
         cells += [_per_cent(result.optimism), _per_cent(result.own_terms)]
         react = result.reacting
-        cells += ["–" if react is None else " / ".join(_per_cent(react[n]) for n in ("clicks", "revenue", "mliy"))]
+        cells += ["\u2013" if react is None else " / ".join(_per_cent(react[n]) for n in ("clicks", "revenue", "mliy"))]
         ours = ' class="ours"' if result.method == OURS else ""
         lines.append(f"<tr{ours}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     heads = (
@@ -202,8 +206,10 @@ def _methods(evaluation: Evaluation | None) -> str:
     )
     head = "".join(f"<th>{name}</th>" for name in heads)
     text = (
-        "<p>Every method was fitted on the earlier days and tried on the later ones. “Promised” is what a method expected from "
-        "its own days; the difference is its optimism. “Clicks at equal limits” charges a method for the revenue it missed and "
+        "<p>Every method was fitted on the earlier days and tried on the later ones. “Promised” is what a "
+        "method expected from "
+        "its own days; the difference is its optimism. “Clicks at equal limits” charges a method for the "
+        "revenue it missed and "
         "credits it for mainline room it left unused. "
         f"“{OURS}” is the proposal; “{UNGUARDED}” is the same without its safety margins.</p>"
     )
@@ -221,11 +227,13 @@ def _limits(plan: Plan, table: ReplayTable) -> str:
         direction = "less" if name in ("revenue", "clicks") else "more"
         items.append(
             f"<li>One per cent {direction} {escape(WORDS[name])} would be worth {100 * price * 0.01:.2f} per cent of "
-            f"{escape(plan.objective)}. Limit asked for: {_per_cent(plan.constraints[name] - 1)}; safety margin built in: "
+            f"{escape(plan.objective)}. Limit asked for: {_per_cent(plan.constraints[name] - 1)}; safety "
+            f"margin built in: "
             f"{_per_cent(plan.margins.get(name, 0.0))}.</li>"
         )
     certificate = (
-        f"<p>The plan is certified: no other choice among the {plan.settings.n} settings per group is better by more than "
+        f"<p>The plan is certified: no other choice among the {plan.settings.n} settings per group is better "
+        f"by more than "
         f"{100 * plan.gap:.4f} % under the same limits.</p>"
     )
     image = ""
@@ -266,8 +274,10 @@ def _curves(log: AuctionLog, plan: Plan, table: ReplayTable, groups: np.ndarray)
         chosen.append(int(counts.argmax()))
         titles.append(f"cluster {group}: {members[group]} keywords")
     text = (
-        "<p>The largest clusters of keywords with alike bid landscapes. Each curve shows how the cluster as a whole answers a "
-        "common change of its reserve, bids held fixed; the dashed line is the setting most of its traffic is given.</p>"
+        "<p>The largest clusters of keywords with alike bid landscapes. Each curve shows how the cluster as a "
+        "whole answers a "
+        "common change of its reserve, bids held fixed; the dashed line is the setting most of its traffic is "
+        "given.</p>"
     )
     image = _image(plots.response_curves(together, largest, np.array(chosen), titles), "response curves")
     return _section("How clusters answer to reserves", text, image)
@@ -276,11 +286,13 @@ def _curves(log: AuctionLog, plan: Plan, table: ReplayTable, groups: np.ndarray)
 def _landscapes(log: AuctionLog, scored: Any, clusters: np.ndarray) -> str:
     busiest = np.argsort(-scored.page_views, kind="stable")[:4]
     text = (
-        "<p>Bids of the busiest keywords as they stood in the log (bars) and the landscape shoal fits to them (lines). Bids "
-        "that pile up just above today’s reserve are a sign of bidders who aim at it: expect those to move with it.</p>"
+        "<p>Bids of the busiest keywords as they stood in the log (bars) and the landscape shoal fits to them "
+        "(lines). Bids "
+        "that pile up just above today's reserve are a sign of bidders who aim at it: expect those to move with it.</p>"
     )
     turn = (
-        "<p>Every point is a keyword; drag to turn, scroll to zoom, point at one to see its name. Colours are clusters (colours "
+        "<p>Every point is a keyword; drag to turn, scroll to zoom, point at one to see its name. Colours are "
+        "clusters (colours "
         "repeat when there are many).</p>"
     )
     return _section(
@@ -298,13 +310,16 @@ def _data(log: AuctionLog, plan: Plan) -> str:
         for name, change in held.items()
     )
     levels = (
-        "<p>Levels compared by leaving out one day at a time (clicks, revenue, mainline ads, and clicks at equal limits):</p>"
-        f"<table><tr><th>settings per</th><th>clicks</th><th>revenue</th><th>mainline ads</th><th>at equal limits</th></tr>{lines}</table>"
+        "<p>Levels compared by leaving out one day at a time (clicks, revenue, mainline ads, and clicks at "
+        "equal limits):</p>"
+        f"<table><tr><th>settings per</th><th>clicks</th><th>revenue</th><th>mainline ads</th><th>at equal "
+        f"limits</th></tr>{lines}</table>"
         if held
         else ""
     )
     glossary = (
-        "<dl><dt>Mainline reserve</dt><dd>The rank score an ad needs to stand above the results. Higher: fewer, dearer ads.</dd>"
+        "<dl><dt>Mainline reserve</dt><dd>The rank score an ad needs to stand above the results. Higher: "
+        "fewer, dearer ads.</dd>"
         "<dt>Rank score</dt><dd>Bid times (click rate / reference click rate) to the power of the CTR exponent.</dd>"
         "<dt>Mainline ads per page (MLIY)</dt><dd>Ads above the results, averaged over page views: what users see.</dd>"
         "<dt>Optimism</dt><dd>How much better a plan looked on the days it was made from than on others.</dd></dl>"

@@ -89,7 +89,7 @@ def _first_feasible(problem: Problem, prices: np.ndarray, start: np.ndarray, end
 def cheapest_moves(
     problem: Problem, prices: np.ndarray, choice: np.ndarray, n_moves: int, *, per_movement: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Classes and items of the ``n_moves`` cheapest changes of a choice, by loss or by loss per movement of the rows."""
+    """Classes and items of the ``n_moves`` cheapest changes, by loss or by loss per movement of the rows."""
     coefficients, units = problem.coefficients(prices), np.zeros(3)
     units[: len(problem.rows)] = 1.0 / problem.scales
     unit = 1e-18 * max(abs(problem.value_of(choice)), 1e-300)
@@ -109,7 +109,7 @@ def cheapest_moves(
 def improve_by_swaps(
     problem: Problem, prices: np.ndarray, choice: np.ndarray, *, n_moves: int = 1200, max_rounds: int = 60
 ) -> np.ndarray:
-    """Change one or two classes at a time while that helps; an infeasible choice is repaired on the way if it can be."""
+    """Change one or two classes at a time while that helps; an infeasible choice is repaired if it can be."""
     choice = np.asarray(choice, np.int32).copy()
     fresh = False
     classes = items = np.empty(0, np.int64)
@@ -165,7 +165,7 @@ def solve_core(problem: Problem, dual: Dual, *, n_moves: int, tolerance: float, 
     classes = np.concatenate([classes, inside])
     items = np.concatenate([items, start[inside]])
     place = np.concatenate([place, np.arange(inside.size)])
-    gain, moved = problem.changes(classes, items, start)
+    _, moved = problem.changes(classes, items, start)
     one_each = sp.csr_matrix((np.ones(classes.size), (place, np.arange(classes.size))), (inside.size, classes.size))
     slack = problem.slack(start)
     # Values as they stand, not as gains: HiGHS stops by a gap relative to the objective.

@@ -263,7 +263,8 @@ def report(
         found = propose_and_report(read_log(log), out, n_clusters=clusters, random_state=seed, **goals)
     print(found.evaluation.table())
     print(
-        f"\n{found.evaluation.warning}\n\nreport:  {found.report.resolve()}    (opens in any browser, no network needed)"
+        f"\n{found.evaluation.warning}\n\nreport:  {found.report.resolve()}    (opens in any browser, no "
+        f"network needed)"
     )
 
 

@@ -123,7 +123,8 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
             raise BadInput("every sample_weight is zero; at least n_clusters rows need a weight above zero.")
         if np.count_nonzero(weights) < self.n_clusters:
             raise BadInput(
-                f"n_clusters={self.n_clusters} but X has n_samples={X.shape[0]}, {np.count_nonzero(weights)} of them with "
+                f"n_clusters={self.n_clusters} but X has n_samples={X.shape[0]}, {np.count_nonzero(weights)} "
+                f"of them with "
                 "weight above 0. Ask for fewer clusters."
             )
         X = _as_distributions(family, X)

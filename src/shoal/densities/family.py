@@ -107,7 +107,8 @@ def require(X: np.ndarray, columns: slice, good: np.ndarray, rule: str, name: st
     # "Negative values in data passed to" is what scikit-learn's own checks look for.
     negative = f"Negative values in data passed to DensityKMeans(family={name!r}): " if X[row, column] < 0 else ""
     raise BadInput(
-        f"{negative}row {row}, column {column} of X is {X[row, column]:g}, but {rule} ({rows} of {X.shape[0]} rows break "
+        f"{negative}row {row}, column {column} of X is {X[row, column]:g}, but {rule} ({rows} of {X.shape[0]} "
+        f"rows break "
         f"this). The columns of family {name!r} are described in the documentation of DensityKMeans."
     )
 

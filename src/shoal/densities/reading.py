@@ -192,7 +192,8 @@ def smoothed_components(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw thin components to the component's overall moments, and keep every weight and variance above 0.
 
-    ``n`` is (keys, components), ``mean`` and ``variance`` (keys, components, dimensions). The variance of every group also
+    ``n`` is (keys, components), ``mean`` and ``variance`` (keys, components, dimensions). The variance of every group
+    also
     gets the first percentile of the non-zero variances added, so that groups of equal values do not weigh infinitely.
     """
     share = np.divide(n, n.sum(1, keepdims=True), out=np.zeros_like(n), where=n.sum(1, keepdims=True) > 0)
