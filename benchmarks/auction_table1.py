@@ -112,7 +112,7 @@ def summary() -> None:
             names = ("clicks", "revenue", "mliy")
             for kind in ("out", "reacting"):
                 means = [np.mean([row[kind][name] for row in good]) for name in names]
-                parts.append(" ".join(f"{mean:6.2f}" for mean in means))  # noqa: PERF401
+                parts.append(" ".join(f"{mean:6.2f}" for mean in means))
             failed = f"  ({len(rows) - len(good)} infeasible)" if len(good) < len(rows) else ""
             print(f"  {method:<12} {' | '.join(parts)}{failed}")
         print("  paired differences of adjusted lifts:")

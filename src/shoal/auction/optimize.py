@@ -196,6 +196,7 @@ def _why_infeasible(
     words = ", ".join(f"{name} {value:.4g}" for name, value in achievable.items())
     return Infeasible(
         f"the constraints {', '.join(achievable)} cannot all be kept together. With the others kept, "
-        f"each reaches: {words} times the log's. Loosen one to that, or use relative settings, which always include the logged policy.",
+        f"each reaches: {words} times the log's. Loosen one to that, or use relative settings, which always include "
+        "the logged policy.",
         achievable,
     )

@@ -69,10 +69,8 @@ def add_auction(
     low = n_reserves
     for n_mainline in range(min(most, n_ranked) + 1):
         high = low  # reserves from `low` up to `high` put exactly so many ads into the mainline
-        if n_mainline in (most, n_ranked):
-            low = 0
-        else:
-            low = count_at_most(reserves, base, score[n_mainline] / CLEARS)
+        full = n_mainline in (most, n_ranked)
+        low = 0 if full else count_at_most(reserves, base, score[n_mainline] / CLEARS)
         if high == 0:
             break
         if high <= low:
