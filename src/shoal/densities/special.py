@@ -28,6 +28,7 @@ def dirichlet_from_mean_logs(mean_logs: np.ndarray, max_iter: int = 100) -> np.n
     For a guess s of the sum, alpha(s)_i = psi^-1(l_i + psi(s)); the root of log sum alpha(s) = log s is unique.
     Bisection in log s brackets it (it cannot run away, as Newton does for nearly degenerate rows), Newton on all
     alphas polishes.
+    """
     low, high = np.full(mean_logs.shape[0], -12.0), np.full(mean_logs.shape[0], 24.0)
     for _ in range(30):
         middle = 0.5 * (low + high)
