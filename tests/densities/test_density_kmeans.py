@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+import shoal
 from oracles import densities as oracle
 from shoal.densities import FAMILIES, DensityKMeans
 from shoal.densities.density_kmeans import SIMPLE_FAMILIES
@@ -144,3 +145,22 @@ def test_far_from_zero_nothing_is_lost():
 def test_errors_name_what_is_wrong(options, X, words):
     with pytest.raises(BadInput, match=words):
         DensityKMeans(**{"n_clusters": 2, **options}).fit(X)
+
+
+@pytest.mark.parametrize("family", ["gaussian_mixture", "gamma", "categorical"])
+def test_saved_and_loaded_it_predicts_the_same(family, tmp_path):
+    X = data(family)
+    model = DensityKMeans(4, family=family, random_state=0).fit(X)
+    shoal.save(tmp_path / "model.shoal", model)
+    back = shoal.load(tmp_path / "model.shoal")
+    back = back[0] if isinstance(back, tuple) else back
+    np.testing.assert_array_equal(back.predict(X), model.predict(X))
+    np.testing.assert_allclose(back.transform(X), model.transform(X))
+
+
+def test_cluster_cards_have_something_to_say():
+    X = data("gaussian")
+    model = DensityKMeans(3, random_state=0).fit(X)
+    top = model.top_features(1, n=2)
+    np.testing.assert_array_equal(top.values, model.cluster_centers_[1, top.features])
+    np.testing.assert_array_equal(model.typicality(), -model.divergences_)

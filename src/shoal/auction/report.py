@@ -119,7 +119,13 @@ def _headline(plan: Plan, evaluation: Evaluation | None) -> str:
             f"<b>{_per_cent(react['clicks'])}</b>, revenue by <b>{_per_cent(react['revenue'])}</b>, mainline ads by "
             f"<b>{_per_cent(react['mliy'])}</b>.</p>"
         )
-    return _section("What the proposal brings", text, f'<div class="tiles">{"".join(tiles)}</div>') + _section(
+    missed = [WORDS[name] for name in limits if name in change and _kept(change, limits, name) is False]
+    miss = (
+        f"<p><b>Not kept on these days: {escape(', '.join(missed))}.</b> Ask for a stricter limit.</p>"
+        if missed
+        else ""
+    )
+    return _section("What the proposal brings", text, f'<div class="tiles">{"".join(tiles)}</div>', miss) + _section(
         "Read this before acting", warning, kind="warn"
     )
 
@@ -134,7 +140,9 @@ def _between(result: Result | None, name: str) -> str:
 def _limit_note(limits: dict[str, float], name: str) -> str:
     if name not in limits:
         return ""
-    return f"{'at least' if name in ('revenue', 'clicks') else 'at most'} {_per_cent(limits[name] - 1)} asked for"
+    if limits[name] == 1:
+        return f"asked for: not {'below' if name in ('revenue', 'clicks') else 'above'} today's"
+    return f"asked for: {'at least' if name in ('revenue', 'clicks') else 'at most'} {_per_cent(limits[name] - 1)}"
 
 
 def _kept(change: dict[str, float], limits: dict[str, float], name: str) -> bool | None:
@@ -226,9 +234,8 @@ def _limits(plan: Plan, table: ReplayTable) -> str:
     for name, price in plan.shadow_prices.items():
         direction = "less" if name in ("revenue", "clicks") else "more"
         items.append(
-            f"<li>One per cent {direction} {escape(WORDS[name])} would be worth {100 * price * 0.01:.2f} per cent of "
-            f"{escape(plan.objective)}. Limit asked for: {_per_cent(plan.constraints[name] - 1)}; safety "
-            f"margin built in: "
+            f"<li>One per cent {direction} {escape(WORDS[name])} would be worth {price:.2f} per cent of "
+            f"{escape(plan.objective)}. {_limit_note(plan.constraints, name).capitalize()}; safety margin built in: "
             f"{_per_cent(plan.margins.get(name, 0.0))}.</li>"
         )
     certificate = (

@@ -9,7 +9,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from shoal.base import Estimator, TopFeatures, as_weights
+from shoal.base import Estimator, TopFeatures, as_weights, storable
 from shoal.densities.beta_gamma import Beta, Dirichlet, Gamma
 from shoal.densities.counts import Categorical, Poisson
 from shoal.densities.family import Family, Smoother
@@ -37,6 +37,7 @@ class Run(NamedTuple):
     converged: bool
 
 
+@storable
 class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
     """K-means for rows that are the parameters of probability distributions.
 
