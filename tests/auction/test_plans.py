@@ -111,6 +111,11 @@ def test_recommend(log, table, level):
         recommend(log, table=table, n_clusters=6, level="x")
 
 
+def test_held_out_days_choose_among_numbers_of_clusters(log, table):
+    plan = recommend(log, table=table, n_clusters=(4, 12), level="cluster")
+    assert len(plan.facts["held out"]) == 2
+
+
 def test_evaluation_side_by_side_and_the_report(log, market, tmp_path):
     methods = ("k-GMM", "keyword", ("halves", np.arange(60) // 30), OURS, UNGUARDED)
     found = evaluate(log, methods=methods, n_clusters=6, settings=QUICK, market=market, seconds=0.3)
@@ -129,8 +134,11 @@ def test_evaluation_side_by_side_and_the_report(log, market, tmp_path):
     assert "Plotly.newPlot" in text
     outside = re.findall(r"<(?:script|link|img)[^>]*(?:src|href)=\"(?!data:)([^\"]+)\"", text)
     assert outside == []  # opens without a network
-    bare = write_report(tmp_path / "bare.html", train, ours.plan, replay(train, QUICK)).read_text()
+    table = replay(train, QUICK)
+    bare = write_report(tmp_path / "bare.html", train, ours.plan, table, keywords=["keyword 7"]).read_text()
     assert "in-sample: expect less" in bare
+    with pytest.raises(BadInput, match="no keyword 'zebra'"):
+        write_report(tmp_path / "bare.html", train, ours.plan, table, keywords=["zebra"])
 
 
 def test_adjusted_charges_for_missed_revenue_and_credits_unused_room():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -54,6 +55,7 @@ def propose_and_report(
     n_clusters: int = 64,
     random_state: int = 0,
     title: str = "Reserve prices: proposal and back-test",
+    keywords: Sequence[Any] = (),
     **goals: Any,
 ) -> Demo:
     """Fit on the first half of the days, try on the second, write the page, and the reserve table beside it."""
@@ -69,5 +71,7 @@ def propose_and_report(
     table = replay(train, clicks_from=best_clicks(train))
     clusters = cluster_keywords(landscapes(train), n_clusters, random_state=random_state)
     files = export_plan(plan, train, table, page.parent)
-    report = write_report(page, train, plan, table, evaluation=evaluation, clusters=clusters, title=title)
+    report = write_report(
+        page, train, plan, table, evaluation=evaluation, clusters=clusters, keywords=keywords, title=title
+    )
     return Demo(evaluation, report, files)

@@ -6,6 +6,7 @@ days at once, shows by how much; the limits are then moved so that the days left
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -125,7 +126,7 @@ def recommend(
     *,
     settings: Settings | None = None,
     clusters: np.ndarray | None = None,
-    n_clusters: int = 64,
+    n_clusters: int | Sequence[int] = 64,
     level: str = "auto",
     margins: str | dict[str, float] = "auto",
     clicks_from: str = "auto",
@@ -138,7 +139,8 @@ def recommend(
 
     Parameters
     ----------
-    clusters, n_clusters : cluster numbers of the keywords, or how many clusters of landscapes to make.
+    clusters, n_clusters : cluster numbers of the keywords, or how many clusters of landscapes to make; of several
+        numbers, held-out days choose (keywords are drawn towards clusters of the first).
     level : "auto" lets held-out days choose; "cluster", "keyword" or "shrunken" (its strength is then chosen).
     margins : "auto" moves the limits by what held-out days missed; ``{}`` keeps them as they are.
     clicks_from : "auto" calibrates click rates if the log counts clicks, else takes its estimates.
@@ -150,9 +152,16 @@ def recommend(
     if table is None:
         table = replay(log, settings, by_day=True, clicks_from=clicks_from)
     if clusters is None:
-        clusters = cluster_keywords(landscapes(log), n_clusters, random_state=random_state)
+        land = landscapes(log)
+        sizes = [n_clusters] if isinstance(n_clusters, int) else list(n_clusters)
+        clusterings = [cluster_keywords(land, size, random_state=random_state) for size in sizes]
+    else:
+        clusterings = [np.asarray(clusters)]
+    candidates = levels_for(clusterings[0])
+    others = [Level(f"cluster (one of {labels.max() + 1})", labels) for labels in clusterings[1:]]
     reference = optimize(table.over_days(), **goals, **QUICK)
-    tried = _hold_out_all(table, _wanted(levels_for(clusters), level), goals)
+    wanted = _wanted(candidates, level) + (others if level in ("auto", "cluster") else [])
+    tried = _hold_out_all(table, wanted, goals)
     limits, prices = reference.constraints, reference.shadow_prices
     best = max(tried, key=lambda held: worth(held, limits, prices, reference.objective))
     moved = margins_from(best, limits) if margins == "auto" else dict(margins)  # type: ignore[arg-type]

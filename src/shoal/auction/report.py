@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from string import Template
@@ -17,6 +18,7 @@ from shoal.auction.landscape import landscapes
 from shoal.auction.model import AuctionLog
 from shoal.auction.optimize import Infeasible, Plan, optimize
 from shoal.auction.replay import ReplayTable
+from shoal.errors import BadInput
 from shoal.progress import task
 
 WORDS = {
@@ -36,12 +38,14 @@ def write_report(
     *,
     evaluation: Evaluation | None = None,
     clusters: np.ndarray | None = None,
+    keywords: Sequence[Any] = (),
     title: str = "Reserve prices: proposal and back-test",
 ) -> Path:
     """Write a self-contained page that opens without a network.
 
     ``table`` is the replay the plan was made from. With an ``evaluation`` that holds the method "shoal", the headline
-    is its held-out result; without, the figures are in-sample and the page says so.
+    is its held-out result; without, the figures are in-sample and the page says so. ``keywords`` are those whose bids
+    are drawn; the busiest if none are named.
     """
     table = table.over_days() if table.n_days else table
     scored = landscapes(log, coordinates="log_score")
@@ -54,7 +58,7 @@ def write_report(
             lambda: _methods(evaluation),
             lambda: _limits(plan, table),
             lambda: _curves(log, plan, table, grouped),
-            lambda: _landscapes(log, scored, grouped),
+            lambda: _landscapes(log, scored, grouped, _numbers_of(log, keywords)),
             lambda: _data(log, plan),
         ):
             parts.append(part())
@@ -290,10 +294,22 @@ def _curves(log: AuctionLog, plan: Plan, table: ReplayTable, groups: np.ndarray)
     return _section("How clusters answer to reserves", text, image)
 
 
-def _landscapes(log: AuctionLog, scored: Any, clusters: np.ndarray) -> str:
-    busiest = np.argsort(-scored.page_views, kind="stable")[:4]
+def _numbers_of(log: AuctionLog, keywords: Sequence[Any]) -> np.ndarray:
+    """The numbers of these keywords, or of the four busiest."""
+    if not len(keywords):
+        return np.argsort(-log.page_views(), kind="stable")[:4]
+    places = {str(name): number for number, name in enumerate(log.keywords)}
+    unknown = [str(name) for name in keywords if str(name) not in places]
+    if unknown:
+        raise BadInput(
+            f"the log has no keyword {', '.join(map(repr, unknown))}; its first is {str(log.keywords[0])!r}."
+        )
+    return np.array([places[str(name)] for name in keywords])
+
+
+def _landscapes(log: AuctionLog, scored: Any, clusters: np.ndarray, drawn: np.ndarray) -> str:
     text = (
-        "<p>Bids of the busiest keywords as they stood in the log (bars) and the landscape shoal fits to them "
+        "<p>Bids of some keywords as they stood in the log (bars) and the landscape shoal fits to them "
         "(lines). Bids "
         "that pile up just above today's reserve are a sign of bidders who aim at it: expect those to move with it.</p>"
     )
@@ -303,7 +319,7 @@ def _landscapes(log: AuctionLog, scored: Any, clusters: np.ndarray) -> str:
         "repeat when there are many).</p>"
     )
     return _section(
-        "Bid landscapes", text, _image(plots.bid_densities(log, scored, busiest), "bid densities")
+        "Bid landscapes", text, _image(plots.bid_densities(log, scored, drawn), "bid densities")
     ) + _section("All keywords", turn, plots.cluster_scene(scored, clusters))
 
 

@@ -247,6 +247,9 @@ def report(
     revenue: RevenueLimit = 1.0,
     mliy: MainlineLimit = 1.05,
     iy: AdsLimit = None,
+    keyword: Annotated[
+        list[str] | None, typer.Option("--keyword", help="Draw the bids of this keyword (may be repeated).")
+    ] = None,
     clusters: Clusters = 64,
     seed: Seed = 0,
     quiet: Quiet = False,
@@ -260,7 +263,9 @@ def report(
 
     goals = _goals(maximise, clicks, revenue, mliy, iy)
     with watched(quiet):
-        found = propose_and_report(read_log(log), out, n_clusters=clusters, random_state=seed, **goals)
+        found = propose_and_report(
+            read_log(log), out, n_clusters=clusters, random_state=seed, keywords=keyword or (), **goals
+        )
     print(found.evaluation.table())
     print(
         f"\n{found.evaluation.warning}\n\nreport:  {found.report.resolve()}    (opens in any browser, no "
