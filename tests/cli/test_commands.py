@@ -135,6 +135,18 @@ def profiles(folder: Path) -> Path:
     return folder / "profiles.shoal"
 
 
+def test_every_model_fits_saves_assigns_and_reports(folder):
+    """The two kinds of shop are told apart by sampled mixtures and in a stream as well."""
+    for name, more in (("mixture", ["-k", 4]), ("stream", [])):
+        saved = folder / f"{name}.shoal"
+        fit = ["fit", folder / "shops.parquet", "--model", name, *more, "--item", "id", "--features", "tags"]
+        done = shoal(*fit, "--out", saved, "--report", folder / f"{name}.html", "--json")
+        assert done.returncode == 0, done.stderr
+        scores = json.loads(shoal("evaluate", saved, folder / "shops.parquet", "--label", "kind", "--json").stdout)
+        assert scores["purity"] == 1, name
+        assert shoal("show", saved).returncode == 0
+
+
 def test_suggest_gives_what_goes_together_and_why(profiles):
     done = shoal("suggest", profiles, "wheel", "chain", "-n", 2, "--json")
     suggestions = json.loads(done.stdout)
@@ -225,5 +237,6 @@ def test_help_is_quick_and_imports_nothing_heavy():
 def test_every_command_has_a_runnable_example_in_its_help():
     from shoal.cli.main import app
 
-    for command in app.registered_commands:
+    groups = [app, *(group.typer_instance for group in app.registered_groups)]
+    for command in (command for group in groups for command in group.registered_commands):
         assert "Example: shoal " in (command.callback.__doc__ or ""), command.callback

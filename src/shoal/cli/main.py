@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from shoal import __version__
+from shoal.cli import auction
 from shoal.cli.assign import assign
 from shoal.cli.demo import demo
 from shoal.cli.evaluate import evaluate
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 for command in (demo, fit, assign, show, suggest, evaluate, report):
     app.command()(command)
+app.add_typer(auction.app, name="auction")
 
 
 def _version(asked: bool) -> None:
