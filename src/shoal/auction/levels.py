@@ -96,11 +96,9 @@ def margins_from(held: HeldOut, limits: dict[str, float], n_errors: float = 1.0)
     """By how much to move each limit so that days left out would have kept it, with one standard error to spare.
 
     A floor (revenue) must hold in the worst of the three ways of leaving days out, because a market's drift takes it
-    away; a
-    ceiling (mainline ads) as single days left out show it, because drift has not been seen to push a plan above its
-    ceiling.
-    A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit may be
-    loosened.
+    away; a ceiling (mainline ads) as single days left out show it, because drift has not been seen to push a plan above
+    its ceiling. A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit
+    may then be loosened.
     """
     margins = {}
     for name, limit in limits.items():

@@ -203,45 +203,48 @@ def trade_off(limits: list[float], gains: list[float], asked: float | None) -> s
         return str(address())
 
 
-def cluster_scene(land: Landscapes, clusters: np.ndarray, *, most: int = 3000) -> str:
-    """Keywords by mainline mean, sidebar mean and mainline share, coloured by cluster; HTML that needs no network."""
+def cluster_scene(land: Landscapes, clusters: np.ndarray, *, most: int = 3000, n_named: int = 8) -> str:
+    """Keywords by mainline mean, sidebar mean and mainline share; the busiest clusters in colour. Needs no network."""
     try:
         import plotly.graph_objects as go
     except ImportError:
         raise MissingExtra("the report needs matplotlib and plotly: pip install 'shoal[report]'") from None
     busiest = np.argsort(-land.page_views, kind="stable")[:most]
-    share, mainline, sidebar = (land.mixtures[busiest, column] for column in (0, 2, 3))
-    size = 3 + 9 * np.sqrt(land.page_views[busiest] / land.page_views.max())
-    hover = [
-        f"{name}<br>cluster {cluster}<br>{views:,.0f} page views"
-        for name, cluster, views in zip(
-            land.keywords[busiest], clusters[busiest], land.page_views[busiest], strict=True
+    named = np.argsort(-np.bincount(clusters, land.page_views), kind="stable")[:n_named]
+    figure = go.Figure()
+    for cluster in [*named, -1]:
+        rows = busiest[~np.isin(clusters[busiest], named)] if cluster < 0 else busiest[clusters[busiest] == cluster]
+        hover = [
+            f"{name}<br>cluster {own}<br>{views:,.0f} page views"
+            for name, own, views in zip(land.keywords[rows], clusters[rows], land.page_views[rows], strict=True)
+        ]
+        size = 3 + 12 * np.sqrt(land.page_views[rows] / land.page_views.max())
+        marker = {"size": size, "opacity": 0.85 if cluster >= 0 else 0.25, "line": {"width": 0}}
+        if cluster < 0:
+            marker["color"] = GREY
+        share, mainline, sidebar = (land.mixtures[rows, column] for column in (0, 2, 3))
+        name = f"cluster {cluster}" if cluster >= 0 else "all others"
+        figure.add_trace(
+            go.Scatter3d(
+                x=np.exp(mainline),
+                y=np.exp(sidebar),
+                z=100 * share,
+                mode="markers",
+                name=name,
+                text=hover,
+                hoverinfo="text",
+                marker=marker,
+            )
         )
-    ]
-    figure = go.Figure(
-        go.Scatter3d(
-            x=np.exp(mainline),
-            y=np.exp(sidebar),
-            z=100 * share,
-            mode="markers",
-            text=hover,
-            hoverinfo="text",
-            marker={
-                "size": size,
-                "color": clusters[busiest] % 24,
-                "colorscale": "Turbo",
-                "opacity": 0.75,
-                "line": {"width": 0},
-            },
-        )
-    )
+    cents = {"type": "log", "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000]}
     figure.update_layout(
-        height=560,
+        height=600,
         margin={"l": 0, "r": 0, "t": 0, "b": 0},
         scene={
-            "xaxis": {"title": {"text": "typical mainline score (cents)"}, "type": "log"},
-            "yaxis": {"title": {"text": "typical sidebar score (cents)"}, "type": "log"},
+            "xaxis": {"title": {"text": "typical mainline score (cents)"}, **cents},
+            "yaxis": {"title": {"text": "typical sidebar score (cents)"}, **cents},
             "zaxis": {"title": {"text": "mainline share of shown bids (%)"}},
+            "camera": {"eye": {"x": 1.7, "y": 1.5, "z": 0.8}},
         },
     )
     return str(figure.to_html(full_html=False, include_plotlyjs=True, config={"displaylogo": False}))

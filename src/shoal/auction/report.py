@@ -314,9 +314,8 @@ def _landscapes(log: AuctionLog, scored: Any, clusters: np.ndarray, drawn: np.nd
         "that pile up just above today's reserve are a sign of bidders who aim at it: expect those to move with it.</p>"
     )
     turn = (
-        "<p>Every point is a keyword; drag to turn, scroll to zoom, point at one to see its name. Colours are "
-        "clusters (colours "
-        "repeat when there are many).</p>"
+        "<p>Every point is a keyword; drag to turn, scroll to zoom, point at one to see its name. The "
+        "busiest clusters are in colour; click their names to hide or show them.</p>"
     )
     return _section(
         "Bid landscapes", text, _image(plots.bid_densities(log, scored, drawn), "bid densities")
