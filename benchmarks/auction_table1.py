@@ -15,7 +15,7 @@ import sys
 
 import numpy as np
 
-from common import RESULTS, Timer, peak_mb, record
+from common import PLOTS, RESULTS, Timer, peak_mb, record
 from shoal.auction import Market, Settings, evaluate
 from shoal.auction.cluster import cluster_keywords
 from shoal.auction.landscape import landscapes
@@ -30,6 +30,14 @@ SCENARIOS = {
     "S7": (SILENT, COARSE, False),
     "S8": ({**REACTING, "value_spread": 0.3, "ctr_spread": 1.1}, COARSE, False),
     "S12": ({**REACTING, "zipf": 0.3, "page_views_per_day": 1200}, COARSE, True),
+}
+NAMES = {
+    "S2": "well tuned,\nabsolute",
+    "S3": "well tuned,\nrelative",
+    "S5": "coarse,\nrelative",
+    "S7": "nobody reacts,\nabsolute",
+    "S8": "CTR differs,\nabsolute",
+    "S12": "3 views a keyword,\nrelative",
 }
 PAPER = ("k-GMM", "k-means", "k-Gauss", "k-bins prod")
 K = 64
@@ -128,6 +136,36 @@ def summary() -> None:
         )
 
 
+def plot() -> None:
+    """Held-out clicks at equal limits, every scenario, every method."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    recorded = lines()
+    shown = [name for name in SCENARIOS if any(scenario == name for scenario, _ in recorded)]
+    methods = ("k-bins prod", "k-Gauss", "k-means", "k-GMM", "k-GMM 2-D", "keyword", "shoal")
+    colours = ("#b9c0c7", "#8fa3b8", "#6b8fb5", "#3f77b0", "#1f5d9c", "#e3b778", "#e07b28")
+    figure, axis = plt.subplots(figsize=(10, 4.2), layout="constrained")
+    for at, (method, colour) in enumerate(zip(methods, colours, strict=True)):
+        means, errors = [], []
+        for scenario in shown:
+            rows = [row["quality"][method] for (name, _), row in recorded.items() if name == scenario]
+            values = [row["own terms"] for row in rows if "own terms" in row]
+            means.append(np.mean(values))
+            errors.append(np.std(values, ddof=1) / np.sqrt(len(values)))
+        places = np.arange(len(shown)) + (at - 3) * 0.12
+        axis.bar(places, means, 0.12, yerr=errors, color=colour, label=method, error_kw={"lw": 0.8})
+    axis.axhline(0, color="#444", lw=0.8)
+    axis.set_xticks(range(len(shown)), [f"{name}\n{NAMES[name]}" for name in shown])
+    axis.set_ylabel("clicks gained on held-out days, %\n(missed limits charged)")
+    axis.spines[["top", "right"]].set_visible(False)
+    axis.legend(ncols=7, frameon=False, loc="upper center", bbox_to_anchor=(0.5, 1.12), columnspacing=1.2)
+    PLOTS.mkdir(exist_ok=True)
+    figure.savefig(PLOTS / "auction_table1.png", dpi=130)
+
+
 def _paired(rows: list[dict], one_method: str, other: str) -> None:
     both = [r for r in rows if "adjusted" in r[one_method] and "adjusted" in r[other]]
     words = []
@@ -140,6 +178,7 @@ def _paired(rows: list[dict], one_method: str, other: str) -> None:
 if __name__ == "__main__":
     if sys.argv[1:] == ["summary"]:
         summary()
+        plot()
     else:
         names = sys.argv[1].split(",") if len(sys.argv) > 1 else list(SCENARIOS)
         seeds = [int(seed) for seed in sys.argv[2].split(",")] if len(sys.argv) > 2 else list(range(6))

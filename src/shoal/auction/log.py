@@ -57,7 +57,7 @@ def read_log(
     >>> log.n_auctions, log.n_bids, log.dropped
     (2, 2, {'bid of 0 or less': 1})
     """
-    names = {**dict.fromkeys(()), **(names or {})}
+    names = names or {}
     if isinstance(bids, (str, Path)) and Path(bids).is_dir() and auctions is None:
         bids, auctions, policy, layout, reference_ctr = _from_folder(Path(bids), policy, layout, reference_ctr)
     connection = connect()
