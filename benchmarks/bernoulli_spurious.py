@@ -1,0 +1,52 @@
+"""Must show 7: a cluster where sorting by mean shows a spurious keyword near the top, and sorting by alpha does not.
+
+Spurious: of the keywords that stand above, one that few ads have, while many more have those below it. Entries are not
+culled here (the default culling already takes most such keywords out, which is the other half of the answer).
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+from bernoulli_data import cdnjs, debian, ira, snapchat
+from common import peak_mb, record
+from shoal.bernoulli import BernoulliMixture
+
+
+def main(name: str) -> None:
+    data = {"debian": debian, "cdnjs": cdnjs, "snapchat": snapchat, "ira": ira}[name]()
+    model = BernoulliMixture(100, random_state=0).fit(data.X)
+    profiles = model.profiles_
+    used = profiles.n_entries
+    alphas, totals = profiles.alphas(), profiles.totals()
+    found = []
+    for cluster in model.roster_.ids:
+        by_mean, by_alpha = model.top_features(int(cluster), 5, by="mean"), model.top_features(int(cluster), 5)
+        slots = np.flatnonzero(profiles.cluster[:used] == model.roster_.row_of(int(cluster)) + profiles.n_clutter)
+        pair = {int(profiles.feature[slot]): (alphas[slot], totals[slot]) for slot in slots}
+        for place, feature in enumerate(by_mean.features[:4]):
+            below = [pair[int(other)][0] for other in by_mean.features[place + 1 :]]
+            width = by_mean.high[place] - by_mean.low[place]
+            if below and feature not in by_alpha.features:
+                found.append((max(below) / pair[int(feature)][0] * width, int(cluster), place, int(feature), pair))
+    if not found:
+        print(f"{name}: no cluster of this run shows it")
+        return
+    _, cluster, place, feature, pair = max(found, key=lambda one: one[0])
+    rows = {
+        by: [
+            f"{data.names[f]} (alpha {pair[int(f)][0]:.1f}, beta {pair[int(f)][1] - pair[int(f)][0]:.1f})"
+            for f in model.top_features(cluster, 6, by=by).features
+        ]
+        for by in ("mean", "alpha")
+    }
+    record("bernoulli", workload=f"spurious-{name}", model="ADF", seconds=0.0, peak_mb=peak_mb(), quality=place,
+           cluster=cluster, ads=float(model.cluster_sizes()[model.roster_.row_of(cluster)]),
+           spurious=data.names[feature], **{f"by_{by}": shown for by, shown in rows.items()})  # fmt: skip
+
+
+if __name__ == "__main__":
+    for one in sys.argv[1:] or ["ira", "snapchat", "cdnjs", "debian"]:
+        main(one)
