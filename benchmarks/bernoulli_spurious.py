@@ -1,7 +1,7 @@
 """Must show 7: a cluster where sorting by mean shows a spurious keyword near the top, and sorting by alpha does not.
 
-Spurious: of the keywords that stand above, one that few ads have, while many more have those below it. Entries are not
-culled here (the default culling already takes most such keywords out, which is the other half of the answer).
+Spurious: a keyword near the top by mean that is not among the first five by alpha: fewer effective ads stand behind it
+than behind keywords below it, because ambiguous ads took pseudo-counts away.
 """
 
 from __future__ import annotations

@@ -32,8 +32,8 @@ def telling_nothing(profiles: Profiles, least_share: float = 0.9) -> np.ndarray:
     rows, features = profiles.cluster[:used], profiles.feature[:used]
     weights = profiles.weights()
     covered = np.bincount(features, weights=weights[rows], minlength=profiles.n_features)
-    covered = covered / max(float(weights[profiles.opens].sum()), 1e-300)  # the clutter has no entries
-    candidates = np.flatnonzero((covered >= least_share) & ~profiles.shared)
+    of_all = float(weights[profiles.opens].sum())  # the clutter has no entries
+    candidates = np.flatnonzero((covered >= least_share * of_all) & ~profiles.shared)
     place = np.full(profiles.n_features, -1, dtype=np.int64)
     place[candidates] = np.arange(candidates.size)
     means = profiles.ratio[:, None] * profiles.background[candidates]

@@ -122,7 +122,7 @@ class BernoulliMixture(Suggesting, Managing):
         else:
             self._fit_adf(rows, weights, seen, rng)
         self._look_back(rows)
-        vars(self).pop("exemplars_", None)
+        self.__dict__.pop("exemplars_", None)
         if self.remember_rows:
             self.exemplars_ = remember(rows, tuned(rows, rng))
         return self
