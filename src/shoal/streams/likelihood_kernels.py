@@ -63,8 +63,13 @@ def growth(numbers, t):
 @kernel
 def base_of(prior, floor, feature):
     """The base measure's pseudo-count of one feature."""
-    block = prior.block_real[prior.block[feature]]
-    return block[STRENGTH] * (prior.seen[feature] + floor) / (block[MASS] + floor * block[WIDTH])
+    return pseudo_count(prior.seen, prior.block_real, floor, feature, prior.block[feature])
+
+
+@kernel
+def pseudo_count(seen, block_real, floor, feature, block):
+    share = (seen[feature] + floor) / (block_real[block, MASS] + floor * block_real[block, WIDTH])
+    return block_real[block, STRENGTH] * share
 
 
 @kernel
@@ -86,13 +91,16 @@ def length_gain(clusters, prior, window, numbers, c, i, scale):
 def multinomial_gain(clusters, tables, prior, window, numbers, c, i, scale):
     gain = length_gain(clusters, prior, window, numbers, c, i, scale)
     start, mask = clusters.whole[c, START], (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS]) - 1
+    # taken out of their tuples once: in the loop each look into a tuple would count references
+    keys, counts, features, amounts, block_of = tables.keys, tables.counts, window.features, window.counts, prior.block
+    block_real, seen, floor = prior.block_real, prior.seen, numbers[FLOOR]
     for entry in range(window.starts[i], window.starts[i + 1]):
-        feature = window.features[entry]
-        at = find(tables.keys, start, mask, feature)
-        if at >= 0 and tables.counts[at] > 0.0:
-            weight = prior.block_real[prior.block[feature], EVIDENCE_WEIGHT]
-            base = base_of(prior, numbers[FLOOR], feature)
-            gain += weight * log_rising(tables.counts[at] / scale, base, float(window.counts[entry]))
+        feature = features[entry]
+        at = find(keys, start, mask, feature)
+        if at >= 0 and counts[at] > 0.0:
+            block = block_of[feature]
+            base = pseudo_count(seen, block_real, floor, feature, block)
+            gain += block_real[block, EVIDENCE_WEIGHT] * log_rising(counts[at] / scale, base, float(amounts[entry]))
     return gain
 
 
@@ -171,9 +179,9 @@ def add_document(clusters, tables, postings, prior, window, counters, numbers, c
             clusters.moments[c, v, 1] += sign * x * x
         return
     scale = growth(numbers, window.doc_real[i, TIME])
+    whole, features, amounts = clusters.whole, window.features, window.counts
     for entry in range(window.starts[i], window.starts[i + 1]):
-        amount = sign * scale * window.counts[entry]
-        add_term(clusters.whole, tables, postings, counters, c, window.features[entry], amount)
+        add_term(whole, tables, postings, counters, c, features[entry], sign * scale * amounts[entry])
     for block in range(clusters.totals.shape[1]):
         clusters.totals[c, block] = max(0.0, clusters.totals[c, block] + sign * scale * window.lengths[i, block])
         strength = prior.block_real[block, STRENGTH]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -302,6 +302,21 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
             return slots.top_features(engine, int(engine.live[found[0]]), n)
         life = self.stream_.history.life(int(cluster))
         return slots.lift(engine, np.asarray(life.features, dtype=np.int64), np.asarray(life.amounts), n)
+
+    def figures(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+        """Clusters over time, the stream of their weights, the stories of each day, and how sure it all is."""
+        from shoal.streams import plots
+
+        if hasattr(self, "times_") and len(self.times_) == len(self.labels_):
+            says = "Each dot is a message; clusters in the order of their birth."
+            yield "Clusters over time", says, lambda: plots.time_versus_cluster(self)
+            yield "The stream", "How much each of the largest clusters weighs.", lambda: plots.stream_graph(self)
+            if 2 <= np.ptp(self.times_) / 86400.0 <= 400:
+                yield "Top stories of each day", "Bold if born that day.", lambda: plots.top_stories_table(self)
+        if getattr(self, "samples_", None) is not None and len(self.samples_) > 1:
+            yield "How many clusters", "In the kept samples.", lambda: plots.number_of_clusters(self)
+            says = "Dark where two messages are together in most samples."
+            yield "Who is with whom", says, lambda: plots.same_cluster_plot(self)
 
     def typicality(self) -> np.ndarray | None:
         """After ``fit``: for each message, the gain in log likelihood per word over a new cluster."""

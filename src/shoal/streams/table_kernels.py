@@ -174,9 +174,10 @@ def add_term(whole, tables, postings, counters, c, feature, amount):
 def room_for(tables, postings, counters, features, lo, hi):
     """0 if one more document with these features surely fits, 1 if tables, 2 if postings may not."""
     need = 0
+    size_classes, lengths = postings.size_class, postings.length
     for at in range(lo, hi):
-        size_class = postings.size_class[features[at]]
-        if size_class < 0 or postings.length[features[at]] == SMALLEST_POSTING << size_class:
+        size_class = size_classes[features[at]]
+        if size_class < 0 or lengths[features[at]] == SMALLEST_POSTING << size_class:
             need += SMALLEST_POSTING << (size_class + 1)
     if counters[POSTING_TOP] + need > len(postings.slot):
         return 2

@@ -132,15 +132,17 @@ def enough_room(clusters, tables, postings, window, counters, events, i):
 @kernel
 def posting_gains(whole, tables, postings, gain, touched, by_count, feature, amount, base, weight, n_touched, scale):
     """Add the gain of one word to every live cluster that holds it; sweeps out dead entries on the way."""
+    # taken out of their tuple once: in the loop each look into a tuple would count references
+    slots, owners, amounts = postings.slot, postings.owner, postings.amount
     start, place, n = postings.start[feature], 0, postings.length[feature]
     by_count[:] = -1.0
     while place < n:
-        slot = postings.slot[start + place]
-        if whole[slot, ID] != postings.owner[start + place]:
+        slot = slots[start + place]
+        if whole[slot, ID] != owners[start + place]:
             remove_posting(whole, tables, postings, feature, place)
             n -= 1
             continue
-        count = float(postings.amount[start + place])
+        count = float(amounts[start + place])
         place += 1
         if count <= 0.0:
             continue
@@ -181,16 +183,17 @@ def word_gains(clusters, tables, postings, prior, window, numbers, scratch, entr
 @kernel
 def sort_rare_first(postings, window, scratch, i):
     """The document's entries in the order of their posting lists' lengths."""
-    lo = window.starts[i]
-    for x in range(window.starts[i + 1] - lo):
-        n, y = postings.length[window.features[lo + x]], x - 1
-        while y >= 0 and scratch.lengths[y] > n:
-            scratch.order[y + 1] = scratch.order[y]
-            scratch.lengths[y + 1] = scratch.lengths[y]
+    lo, hi = window.starts[i], window.starts[i + 1]
+    features, n_clusters, order, lengths = window.features, postings.length, scratch.order, scratch.lengths
+    for x in range(hi - lo):
+        n, y = n_clusters[features[lo + x]], x - 1
+        while y >= 0 and lengths[y] > n:
+            order[y + 1] = order[y]
+            lengths[y + 1] = lengths[y]
             y -= 1
-        scratch.order[y + 1] = lo + x
-        scratch.lengths[y + 1] = n
-    return window.starts[i + 1] - lo
+        order[y + 1] = lo + x
+        lengths[y + 1] = n
+    return hi - lo
 
 
 @kernel
@@ -220,29 +223,52 @@ def indexed_candidates(clusters, tables, postings, prior, window, links, counter
     for block in range(window.lengths.shape[1]):
         total += window.lengths[i, block]
     fraction = fraction / total if total > 0.0 else 1.0
+    # what a word that does not match costs, times the words looked at
+    words = prior.block_real[0, EVIDENCE_WEIGHT] * fraction * window.lengths[i, 0]
+    touched, gain, scores, candidates = scratch.touched, scratch.gain, scratch.scores, scratch.candidates
+    real, log_unit = clusters.real, clusters.log_unit
+    simple = counters[KIND] == EXPONENTIAL and scale == 1.0 and window.lengths.shape[1] == 1
     m = 0
     for x in range(n_touched):
-        c = scratch.touched[x]
-        score = scratch.gain[c] + tail_log_weight(links, counters[KIND], c, t)
-        for block in range(window.lengths.shape[1]):
-            unit = clusters.log_unit[c, block]
-            if scale != 1.0:
-                unit = math.log1p(clusters.totals[c, block] / (scale * prior.block_real[block, STRENGTH]))
-            score -= prior.block_real[block, EVIDENCE_WEIGHT] * fraction * window.lengths[i, block] * unit
-        scratch.gain[c] = 0.0
-        if m < n_best:
-            y = m
-            m += 1
-        elif score > scratch.scores[n_best - 1]:
-            y = n_best - 1
+        c = touched[x]
+        if simple:
+            score = gain[c] + real[c, LOG_U] - real[c, RATE] * max(0.0, t - real[c, LAST_TIME])
+            score -= words * log_unit[c, 0]
         else:
-            continue
-        while y > 0 and scratch.scores[y - 1] < score:
-            scratch.scores[y] = scratch.scores[y - 1]
-            scratch.candidates[y] = scratch.candidates[y - 1]
-            y -= 1
-        scratch.scores[y] = score
-        scratch.candidates[y] = c
+            score = gain[c] + tail_log_weight(links, counters[KIND], c, t)
+            score -= length_cost(clusters, prior, window, c, i, scale, fraction)
+        gain[c] = 0.0
+        m = keep_best(scores, candidates, m, n_best, score, c)
+    return m
+
+
+@kernel
+def length_cost(clusters, prior, window, c, i, scale, fraction):
+    cost = 0.0
+    for block in range(window.lengths.shape[1]):
+        unit = clusters.log_unit[c, block]
+        if scale != 1.0:
+            unit = math.log1p(clusters.totals[c, block] / (scale * prior.block_real[block, STRENGTH]))
+        cost += prior.block_real[block, EVIDENCE_WEIGHT] * fraction * window.lengths[i, block] * unit
+    return cost
+
+
+@kernel
+def keep_best(scores, candidates, m, n_best, score, c):
+    """Keep the n_best scores in falling order; returns how many there are."""
+    if m < n_best:
+        y = m
+        m += 1
+    elif score > scores[n_best - 1]:
+        y = n_best - 1
+    else:
+        return m
+    while y > 0 and scores[y - 1] < score:
+        scores[y] = scores[y - 1]
+        candidates[y] = candidates[y - 1]
+        y -= 1
+    scores[y] = score
+    candidates[y] = c
     return m
 
 

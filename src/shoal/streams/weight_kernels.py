@@ -96,14 +96,15 @@ def exponential_ratio(links, c, q, t, has_past, log_w, u_max, eps):
     to_q = links.real[c, RATE] * (links.doc_real[q, TIME] - t)
     # with a past: w_i (w_q + k) / w_q = w_i + 1, because w_i k(t_q - t_i) = w_q
     log_product = math.log1p(math.exp(log_w)) if has_past else -to_q
-    x = math.exp(-to_q) / links.doc_real[q, U]
-    j = links.doc[q, NEXT]
+    doc, doc_real = links.doc, links.doc_real
+    x = math.exp(-to_q) / doc_real[q, U]
+    j = doc[q, NEXT]
     product = 1.0
     # k(t_j - t_i) / w_j = x, and x falls by 1 - 1/u_j at each step: what is left adds up to at most x u_max
     while j >= 0 and x * u_max > eps:
         product *= 1.0 + x
-        x *= 1.0 - 1.0 / links.doc_real[j, U]
-        j = links.doc[j, NEXT]
+        x *= 1.0 - 1.0 / doc_real[j, U]
+        j = doc[j, NEXT]
         if product > 1e200:
             log_product += math.log(product)
             product = 1.0
