@@ -52,7 +52,7 @@ class Edits:
         engine.move(np.flatnonzero(engine.window.doc[: engine.n_docs, st.SLOT] == source), target)
         if engine.clusters.whole[source, st.N_BASE] > 0:
             self._move_settled(source, target)
-        close_cluster(engine.clusters, engine.tables, engine.counters, source)
+        close_cluster(engine.clusters, engine.tables, engine.postings, engine.counters, source)
         engine.refresh()
         history.merged[int(cluster)] = int(into)
         labels = history.labels[: history.n_labels]

@@ -63,13 +63,12 @@ class Tables(NamedTuple):
 
 @storable
 class Postings(NamedTuple):
-    """For each feature, the live clusters that hold it. Entries of dead clusters are swept when met."""
+    """For each feature, the live clusters that hold it."""
 
     start: np.ndarray  # (features,)
     length: np.ndarray
     size_class: np.ndarray
     slot: np.ndarray  # int32 arena
-    owner: np.ndarray  # int32 cluster id: the entry is dead if the slot has another owner
     amount: np.ndarray  # float32
     free: np.ndarray
 
@@ -151,7 +150,6 @@ def empty_postings(n_features: int, size: int) -> Postings:
         np.zeros(n_features, dtype=np.int64),
         np.full(n_features, -1, dtype=np.int64),
         np.zeros(size, dtype=np.int32),
-        np.full(size, -1, dtype=np.int32),
         np.zeros(size, dtype=np.float32),
         np.full(N_CLASSES, -1, dtype=np.int64),
     )
@@ -209,9 +207,7 @@ def more_tables(tables: Tables, size: int) -> Tables:
 
 
 def more_postings(postings: Postings, size: int) -> Postings:
-    return postings._replace(
-        slot=longer(postings.slot, size), owner=longer(postings.owner, size, -1), amount=longer(postings.amount, size)
-    )
+    return postings._replace(slot=longer(postings.slot, size), amount=longer(postings.amount, size))
 
 
 def more_features(postings: Postings, n_features: int) -> Postings:

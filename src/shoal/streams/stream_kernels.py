@@ -139,7 +139,7 @@ def resample(
             c = scratch.candidates[choice]
             if empty:
                 note_emptied(clusters, counters, events, old, c)
-                close_cluster(clusters, tables, counters, old)
+                close_cluster(clusters, tables, postings, counters, old)
         elif empty:
             c = old  # a cluster of its own again: it keeps its name
         else:
@@ -201,7 +201,7 @@ def gibbs(
             c = scratch.candidates[choice]
             if empty:
                 leave(active, active_at, progress, old)
-                close_cluster(clusters, tables, counters, old)
+                close_cluster(clusters, tables, postings, counters, old)
         elif empty:
             c = old
         else:

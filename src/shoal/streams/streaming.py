@@ -218,7 +218,7 @@ class Stream:
             gone[lightest[(idle & ~gone)[lightest]]] = True
         for slot in live[gone].tolist():
             self.history.retire(self._record(slot))
-            close_cluster(engine.clusters, engine.tables, engine.counters, slot)
+            close_cluster(engine.clusters, engine.tables, engine.postings, engine.counters, slot)
         self._wake()
 
     def _record(self, slot: int) -> Life:

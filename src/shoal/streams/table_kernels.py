@@ -8,7 +8,6 @@ import numpy as np
 
 from shoal.jit import inline_kernel, kernel
 from shoal.streams.state import (
-    ID,
     MOST_TERMS,
     N_TERMS,
     POSTING_TOP,
@@ -63,9 +62,8 @@ def release_table(tables, size_class, start):
 def tell_moved(whole, tables, postings, feature, place):
     """The entry now at this place of the feature's list has moved: tell its cluster's table."""
     slot = postings.slot[postings.start[feature] + place]
-    if whole[slot, ID] == postings.owner[postings.start[feature] + place]:
-        at = find(tables.keys, whole[slot, START], (SMALLEST_TABLE << whole[slot, SIZE_CLASS]) - 1, feature)
-        tables.where[at] = place
+    at = find(tables.keys, whole[slot, START], (SMALLEST_TABLE << whole[slot, SIZE_CLASS]) - 1, feature)
+    tables.where[at] = place
 
 
 @kernel
@@ -74,32 +72,24 @@ def remove_posting(whole, tables, postings, feature, place):
     start, last = postings.start[feature], postings.length[feature] - 1
     if place != last:
         postings.slot[start + place] = postings.slot[start + last]
-        postings.owner[start + place] = postings.owner[start + last]
         postings.amount[start + place] = postings.amount[start + last]
         tell_moved(whole, tables, postings, feature, place)
     postings.length[feature] = last
 
 
 @kernel
-def sweep_postings(whole, tables, postings, feature):
-    """Drop the entries of dead clusters."""
-    place = 0
-    while place < postings.length[feature]:
-        at = postings.start[feature] + place
-        if whole[postings.slot[at], ID] != postings.owner[at]:
-            remove_posting(whole, tables, postings, feature, place)
-        else:
-            place += 1
+def forget_words(whole, tables, postings, c):
+    """Take all words of cluster c out of the index."""
+    keys, where = tables.keys, tables.where
+    for at in range(whole[c, START], whole[c, START] + (SMALLEST_TABLE << whole[c, SIZE_CLASS])):
+        if keys[at] >= 0:
+            remove_posting(whole, tables, postings, keys[at], where[at])
 
 
 @kernel
-def make_room(whole, tables, postings, counters, feature):
-    """Room for one more entry: sweep the dead first, grow only if that does not help much."""
+def make_room(postings, counters, feature):
+    """Room for more entries of a feature: a block twice as large."""
     size_class = postings.size_class[feature]
-    if size_class >= 0:
-        sweep_postings(whole, tables, postings, feature)
-        if 4 * postings.length[feature] < 3 * (SMALLEST_POSTING << size_class):
-            return
     bigger = size_class + 1
     start = postings.free[bigger]
     if start >= 0:
@@ -110,7 +100,6 @@ def make_room(whole, tables, postings, counters, feature):
     old = postings.start[feature]
     for place in range(postings.length[feature]):
         postings.slot[start + place] = postings.slot[old + place]
-        postings.owner[start + place] = postings.owner[old + place]
         postings.amount[start + place] = postings.amount[old + place]
     if size_class >= 0:
         postings.slot[old] = postings.free[size_class]
@@ -157,10 +146,10 @@ def add_term(whole, tables, postings, counters, c, feature, amount):
         return
     size_class = postings.size_class[feature]
     if size_class < 0 or postings.length[feature] == SMALLEST_POSTING << size_class:
-        make_room(whole, tables, postings, counters, feature)
+        make_room(postings, counters, feature)
     place = postings.length[feature]
     to = postings.start[feature] + place
-    postings.slot[to], postings.owner[to], postings.amount[to] = c, whole[c, ID], amount
+    postings.slot[to], postings.amount[to] = c, amount
     postings.length[feature] = place + 1
     at = -1 - at
     tables.keys[at], tables.counts[at], tables.where[at] = feature, amount, place

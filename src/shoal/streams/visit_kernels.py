@@ -62,7 +62,7 @@ from shoal.streams.state import (
     U_MAX,
     WORTH_TELLING,
 )
-from shoal.streams.table_kernels import new_table, release_table, remove_posting, room_for
+from shoal.streams.table_kernels import forget_words, new_table, release_table, room_for
 from shoal.streams.weight_kernels import link, log_ratio, log_weight, unlink
 
 # a hair less, so that three messages at once count as three
@@ -99,9 +99,10 @@ def open_cluster(clusters, tables, counters, t, rate):
 
 
 @kernel
-def close_cluster(clusters, tables, counters, c):
-    """The slot is free again; its posting entries are dead from now on because the id is gone."""
+def close_cluster(clusters, tables, postings, counters, c):
+    """The cluster leaves the index, and its slot is free again."""
     whole = clusters.whole
+    forget_words(whole, tables, postings, c)
     release_table(tables, whole[c, SIZE_CLASS], whole[c, START])
     at = whole[c, LIVE_AT]
     counters[N_LIVE] -= 1
@@ -130,20 +131,14 @@ def enough_room(clusters, tables, postings, window, counters, events, i):
 
 
 @kernel
-def posting_gains(whole, tables, postings, gain, touched, by_count, feature, amount, base, weight, n_touched, scale):
-    """Add the gain of one word to every live cluster that holds it; sweeps out dead entries on the way."""
+def posting_gains(postings, gain, touched, by_count, feature, amount, base, weight, n_touched, scale):
+    """Add the gain of one word to every live cluster that holds it."""
     # taken out of their tuple once: in the loop each look into a tuple would count references
-    slots, owners, amounts = postings.slot, postings.owner, postings.amount
-    start, place, n = postings.start[feature], 0, postings.length[feature]
+    slots, amounts = postings.slot, postings.amount
+    start = postings.start[feature]
     by_count[:] = -1.0
-    while place < n:
-        slot = slots[start + place]
-        if whole[slot, ID] != owners[start + place]:
-            remove_posting(whole, tables, postings, feature, place)
-            n -= 1
-            continue
-        count = float(amounts[start + place])
-        place += 1
+    for at in range(start, start + postings.length[feature]):
+        slot, count = slots[at], float(amounts[at])
         if count <= 0.0:
             continue
         small = int(count)
@@ -161,12 +156,10 @@ def posting_gains(whole, tables, postings, gain, touched, by_count, feature, amo
 
 
 @kernel
-def word_gains(clusters, tables, postings, prior, window, numbers, scratch, entry, n_touched, scale):
+def word_gains(postings, prior, window, numbers, scratch, entry, n_touched, scale):
     """posting_gains of one entry of a document."""
     feature = window.features[entry]
     return posting_gains(
-        clusters.whole,
-        tables,
         postings,
         scratch.gain,
         scratch.touched,
@@ -218,7 +211,7 @@ def indexed_candidates(clusters, tables, postings, prior, window, links, counter
             break
         used += n
         fraction += window.counts[entry]
-        n_touched = word_gains(clusters, tables, postings, prior, window, numbers, scratch, entry, n_touched, scale)
+        n_touched = word_gains(postings, prior, window, numbers, scratch, entry, n_touched, scale)
     total = 0.0
     for block in range(window.lengths.shape[1]):
         total += window.lengths[i, block]
@@ -320,7 +313,7 @@ def exact_scores(clusters, tables, postings, prior, window, links, counters, num
     if by_index:
         scale = growth(numbers, window.doc_real[i, TIME])
         for entry in range(window.starts[i], window.starts[i + 1]):
-            n_touched = word_gains(clusters, tables, postings, prior, window, numbers, scratch, entry, n_touched, scale)
+            n_touched = word_gains(postings, prior, window, numbers, scratch, entry, n_touched, scale)
     score_candidates(clusters, tables, prior, window, links, counters, numbers, scratch, i, m, by_index, fresh)
     for x in range(n_touched):
         scratch.gain[scratch.touched[x]] = 0.0
