@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from numba import njit
-from oracles.families import all_labellings, exact_posterior, gaussian_log_marginal, log_labels, log_marginal
 
+from oracles.families import all_labellings, exact_posterior, gaussian_log_marginal, log_labels, log_marginal
 from shoal.families import Bernoulli, Gaussian, Multinomial, Poisson
 from shoal.families.fastex import FastExChain
 from shoal.families.fastex_kernels import hash_sample_rows
@@ -39,7 +39,7 @@ def count_indexed(core, rest, n_sweeps, seen):
     items, prior, clusters, postings = core
     lists, tuning, state, tally, work = rest
     for _ in range(n_sweeps):
-        sample_rows(items, prior, clusters, postings, lists, tuning, 0, len(items.length), 0, state, tally, work)
+        sample_rows(items, prior, clusters, postings, lists, tuning, 0, len(items.length), 0, False, state, tally, work)
         note(clusters.labels, seen)
 
 

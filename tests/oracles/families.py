@@ -1,4 +1,4 @@
-"""Slow, plainly right versions for the families room: predictives by formula, posteriors by counting every labelling."""
+"""Slow, plainly right versions for the families room: marginals by formula, posteriors over every labelling."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Bernoulli(CountFamily):
     def absent_table(self, n_rows: int) -> np.ndarray:
         """sum_v log((t - a_v + m) / (t + m)) for m = 0 .. n_rows + 1.
 
-        With t + m at least twice the largest a_v, a power series in a_v / (t + m) needs only the sums of powers of a."""
+        With t + m at least twice the largest a_v, a power series in a_v / (t + m) needs only sums of powers of a."""
         t, a = self.strength, self.shape
         rows = np.arange(n_rows + 2)
         table = np.zeros(n_rows + 2)

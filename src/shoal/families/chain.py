@@ -18,9 +18,10 @@ from shoal.families.counts_kernels import (
     rebuild_empty,
     rebuild_tables,
 )
-from shoal.families.indexed_kernels import N_TALLIES, Workspace, fill_gains, place_rows
+from shoal.families.indexed_kernels import N_TALLIES, Workspace, fill_gains
 from shoal.families.random_kernels import new_state
 from shoal.families.scores_kernels import BERNOULLI, Prior, fill_base, log_marginals, refresh_clusters
+from shoal.families.start_kernels import place_rows
 
 
 class SweepFacts(NamedTuple):
@@ -54,11 +55,11 @@ class CountChain:
             np.full(n, -1, np.int32), longs[0], longs[1], self.slots, longs[2], longs[3], longs[4],
             np.zeros(1, np.int64), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k + 1, np.int64), longs[5],
         )  # fmt: skip
-        offsets = [np.zeros(d, np.int64) for _ in range(3)]
         levels = np.where(indexed, top_levels(items, d), -1)
         gain_start = np.concatenate([[0], np.cumsum(levels + 1)])
+        start, length, room = (np.zeros(d, np.int64) for _ in range(3))
         self.postings = Postings(
-            indexed, gain_start, np.zeros(gain_start[-1]), *offsets, self.entries, np.zeros(1, np.int64)
+            indexed, gain_start, np.zeros(gain_start[-1]), start, length, room, self.entries, np.zeros(1, np.int64)
         )
         self.work = make_workspace(k, d, n_candidates)
         fill_base(items, prior)

@@ -25,8 +25,8 @@ class CountStats(NamedTuple):
 class CountFamily:
     """A conjugate family over rows of counts.
 
-    ``mean`` is the prior mean of the features (a row's share, rate or probability of each), and the prior's pseudo-counts
-    are ``smoothing + strength * mean``: how sure the prior is of that.
+    ``mean`` is the prior mean of the features (a row's share, rate or probability of each), and the prior's
+    pseudo-counts are ``smoothing + strength * mean``: how sure the prior is of that.
     """
 
     mean: np.ndarray  # (d,)

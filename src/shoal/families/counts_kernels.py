@@ -4,6 +4,7 @@ A cluster's table maps a feature to its count. Tables double inside the arena; t
 before each sweep, in one fixed order, so that a stored chain needs to keep the labels only.
 """
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 from typing import NamedTuple

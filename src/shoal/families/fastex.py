@@ -1,8 +1,8 @@
 """sampler="fastex": proposals from binary hashes, as published, or with hashes that only rank candidates.
 
-As published the estimate is far too noisy for text: from a random start at 32 to 128 bits almost no proposal is accepted
-and the chain stands still (it also stands still where it is right, if it starts there). Hashes that only rank candidates
-for exact scores, centred and scaled, need some 512 bits on text; they suit dense measurements better.
+As published the estimate is far too noisy for text: from a random start at 32 to 128 bits almost no proposal is
+accepted and the chain stands still (it also stands still where it is right, if it starts there). Hashes that only rank
+candidates for exact scores, centred and scaled, need some 512 bits on text; they suit dense measurements better.
 """
 
 from __future__ import annotations

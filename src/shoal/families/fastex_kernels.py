@@ -1,11 +1,12 @@
 """FastEx (Ahmed et al., NIPS 2012) for rows of counts: proposals from hashes of the clusters' parameters.
 
-theta_cv is measured from that of an empty cluster, so it is 0 for features the cluster has not seen, and the projections
-of a cluster change only in the features of the row that moved. The inner product <x, theta_c> is estimated by
-|x| |theta_c| cos(pi z), z the share of bits in which the hashes differ. The row is taken out of its own cluster's
+theta_cv is measured from that of an empty cluster, so it is 0 for features the cluster has not seen, and the
+projections of a cluster change only in the features of the row that moved. The inner product <x, theta_c> is estimated
+by |x| |theta_c| cos(pi z), z the share of bits in which the hashes differ. The row is taken out of its own cluster's
 projection first, so that the proposal depends on the other rows only.
 """
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 import math

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -10,7 +11,7 @@ from scipy.special import betaincinv, logsumexp
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator, TopFeatures, as_rows
+from shoal.base import Estimator, Roster, TopFeatures, as_rows
 from shoal.errors import BadInput
 from shoal.families.consensus import consensus
 from shoal.families.hierarchy import Hierarchy, build
@@ -22,10 +23,23 @@ BLOCK_ROWS = 1024
 class FittedMixture(Estimator):
     """Reading a fitted :class:`ExponentialFamilyMixture`."""
 
+    typicality_meaning: ClassVar[str] = "gain over an empty cluster (nats a unit of length)"
+
     family: str
     n_clusters: int
     n_threads: int | None
     weights: str
+    stats_: Any
+    family_: Any
+    hyper_: dict[str, Any]
+    roster_: Roster
+    labels_: np.ndarray
+    samples_: np.ndarray
+    typicality_: np.ndarray
+    agreement_: np.ndarray
+    n_clusters_: int
+    n_rows_: int
+    _tree: Hierarchy | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -122,7 +136,7 @@ class FittedMixture(Estimator):
     def hierarchy_(self) -> Hierarchy:
         """A tree over the live clusters, grown when first asked for."""
         check_is_fitted(self)
-        if getattr(self, "_tree", None) is None:
+        if self._tree is None:
             self._tree = build(self.family_, self.stats_)
         return self._tree
 
@@ -130,10 +144,19 @@ class FittedMixture(Estimator):
         """(n_clusters_,) the group of each live cluster when the tree is cut at this many."""
         return self.hierarchy_.cut(n_groups)
 
+    def figures(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+        """The tree over the clusters, and the posterior of their number."""
+        from shoal.families import plots
+
+        if self.n_clusters_ > 2:
+            says = "Clusters that join further left are more alike; the tree is cut where it would not fit."
+            yield "How the clusters join", says, lambda: plots.tree_plot(self)
+        yield "How many clusters", "In the kept samples.", lambda: plots.number_plot(self)
+
     # --- samples ------------------------------------------------------------------------------------------------------
 
     def same_cluster_probability(self, rows: Any, others: Any) -> np.ndarray:
-        """For pairs of fitted rows (numbers, or arrays that match), the share of kept samples in which they are together."""
+        """For pairs of fitted rows (numbers or matching arrays), the share of kept samples that have them together."""
         check_is_fitted(self)
         rows, others = np.broadcast_arrays(np.asarray(rows), np.asarray(others))
         for name, numbers in (("rows", rows), ("others", others)):

@@ -21,7 +21,8 @@ class GaussianChain:
         self.random, self.tally, self.n_sweeps = new_state(seed), np.zeros(5, np.int64), 0
         self.clusters = GaussClusters(
             np.zeros(n, np.int32), np.zeros(k, np.int64), np.zeros((k, d)), np.zeros((k, d)), np.zeros(k), np.zeros(k),
-            np.zeros((d, k), np.float32), np.zeros((d, k), np.float32), np.zeros(k + 1, np.int64), np.zeros(k, np.int64),
+            np.zeros((d, k), np.float32), np.zeros((d, k), np.float32),
+            np.zeros(k + 1, np.int64), np.zeros(k, np.int64),
         )  # fmt: skip
         product = np.ones(k, np.float32)
         self.work = (product, product.view(np.int32), np.zeros(k, np.int32), np.zeros(k), np.zeros(d))

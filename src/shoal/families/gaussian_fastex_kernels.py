@@ -1,5 +1,6 @@
 """FastEx for measurements: hashes of (x, x^2) and of the clusters' natural parameters, dense and low-dimensional."""
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 import math
@@ -7,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.families.fastex_kernels import draw_by_bound
 from shoal.families.gaussian_kernels import (
     NOTHING,
     empty_gauss,
@@ -16,7 +18,6 @@ from shoal.families.gaussian_kernels import (
     posterior_rate,
 )
 from shoal.families.hashing_kernels import distance, sign_words
-from shoal.families.fastex_kernels import draw_by_bound
 from shoal.families.indexed_kernels import ACCEPTED, LISTED, PROPOSED, SCORED, offer, propose
 from shoal.families.random_kernels import uniform
 from shoal.jit import kernel, sum_kernel

@@ -1,10 +1,11 @@
 """Collapsed Gibbs for Gaussian clusters of standardised measurements: all clusters at once, in single precision first.
 
 With the same degrees of freedom in every coordinate, the product of the coordinates' Student t densities has one
-logarithm: log p(x) = constant - power * log prod_j (1 + (x_j - m_j)^2 inv_j). Clusters within reach of the best are then
-scored again in double precision, so the draw is exact.
+logarithm: log p(x) = constant - power * log prod_j (1 + (x_j - m_j)^2 inv_j). Clusters within reach of the best are
+then scored again in double precision, so the draw is exact.
 """
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 import math

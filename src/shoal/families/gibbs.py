@@ -62,5 +62,5 @@ class GibbsChain(CountChain):
                 self.tally,
                 self.work,
                 self.dense_work,
-            )  # fmt: skip
+            )
         )

@@ -1,10 +1,11 @@
 """Collapsed Gibbs over all clusters, as fast as we can write it: the baseline every ratio refers to.
 
 a_v + f_cv is kept dense, feature-major, in single precision. A row's scores are products over its features, for all
-clusters at once; the exponents are split off into whole numbers every few factors, so that no logarithm is taken but for
-the clusters within reach of the best. The row's own cluster is scored apart, exactly, with the row left out.
+clusters at once; the exponents are split off into whole numbers every few factors, so that no logarithm is taken but
+for the clusters within reach of the best. The row's own cluster is scored apart, exactly, with the row left out.
 """
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 import math

@@ -1,5 +1,6 @@
 """Projections on random signs, and distances between hashes of 32 bits a word."""
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 from shoal.jit import kernel, sum_kernel

@@ -3,6 +3,7 @@
 The candidates make a proposal; Metropolis-Hastings with the exact collapsed conditional makes the chain right.
 """
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 import math
@@ -235,7 +236,7 @@ def find_score(work, n_chosen, cluster):
 
 @kernel
 def draw_even(clusters, empty_score, n_empty, n_chosen, state, work):
-    """A cluster drawn evenly from all: (it, its score or NOTHING if still to be computed, whether it is a candidate)."""
+    """A cluster drawn evenly from all: (it, its score or NOTHING if still unknown, whether it is a candidate)."""
     target = below(state, len(clusters.size))
     if clusters.size[target] == 0:
         return target, empty_score - math.log(max(n_empty, 1)), True
@@ -330,23 +331,40 @@ def score_own(items, prior, clusters, row, own, work):
 
 
 @kernel
-def sample_rows(items, prior, clusters, postings, lists, tuning, first, last, n_sweep, state, tally, work):
-    """One visit to each of the rows first .. last - 1. Returns the row to go on with: less than `last` if the arena
-    ran out of room and has to be rebuilt first."""
+def is_due(lists, tuning, row, n_sweep):
+    """Whether a row's candidates are to be listed afresh in this sweep."""
+    return lists.stable[row] < tuning.settle or (row + n_sweep) % tuning.refresh == 0
+
+
+@kernel
+def list_rows(items, prior, clusters, postings, lists, tuning, first, last, n_sweep, work):
+    """Make the lists that are due, of rows first .. last - 1. Reads the clusters only, so threads can share them."""
+    for row in range(first, last):
+        if is_due(lists, tuning, row, n_sweep):
+            n_chosen = list_candidates(items, prior, clusters, postings, row, clusters.labels[row], work)
+            for at in range(lists.candidates.shape[1]):
+                lists.candidates[row, at] = work.chosen[at] if at < n_chosen else -1
+
+
+@kernel
+def sample_rows(
+    items, prior, clusters, postings, lists, tuning, first, last, n_sweep, listed_before, state, tally, work
+):
+    """One visit to each of the rows first .. last - 1. `listed_before`: list_rows has made the lists that are due.
+    Returns the row to go on with: less than `last` if the arena ran out of room and has to be rebuilt first."""
     for row in range(first, last):
         own = clusters.labels[row]
         before = state[0]
-        fresh = lists.stable[row] < tuning.settle or (row + n_sweep) % tuning.refresh == 0
-        if fresh:
+        fresh = is_due(lists, tuning, row, n_sweep)
+        if fresh and not listed_before:
             n_chosen = list_candidates(items, prior, clusters, postings, row, own, work)
-            tally[LISTED] += 1
         else:
             n_chosen = recall_candidates(clusters, lists, row, own, work)
-            # Nothing else has any hope until the list is made again.
-            if n_chosen == 1 and work.chosen[0] == own and lists.no_birth[row]:
-                lists.stable[row] += 1
-                tally[SKIPPED] += 1
-                continue
+        tally[LISTED] += fresh
+        if not fresh and n_chosen == 1 and work.chosen[0] == own and lists.no_birth[row]:
+            lists.stable[row] += 1  # nothing else has any hope until the list is made again
+            tally[SKIPPED] += 1
+            continue
         own_score = score_own(items, prior, clusters, row, own, work)
         best = score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
         if fresh and tuning.keep > 0:
@@ -363,39 +381,4 @@ def sample_rows(items, prior, clusters, postings, lists, tuning, first, last, n_
             move_row(items, prior, clusters, postings, row, own, target, work.marked)
             lists.stable[row] = 0
             tally[ACCEPTED] += 1
-    return last
-
-
-@kernel
-def place_rows(items, prior, clusters, postings, order, first, last, greedy, state, work):
-    """One-pass start: rows in `order`, each to the best of its candidates and a new cluster (or drawn by their
-    probabilities). Returns how far it came, as sample_rows does."""
-    n_clusters = len(clusters.size)
-    for at in range(first, last):
-        row = order[at]
-        n_chosen = list_candidates(items, prior, clusters, postings, row, -1, work)
-        n_empty = clusters.empty[n_clusters]
-        target, best = -1, NOTHING
-        if n_empty > 0:
-            target = clusters.empty[n_empty - 1]
-            best = score_empty(items, prior, clusters, row, n_empty)
-            if not greedy:
-                best -= math.log(-math.log(uniform(state) + 1e-300) + 1e-300)
-        for place in range(n_chosen):
-            cluster = work.chosen[place]
-            score = score_row(items, prior, clusters, row, cluster, False, work.marked)
-            if not greedy:
-                # The largest of score + Gumbel noise is a draw from the softmax of the scores.
-                score -= math.log(-math.log(uniform(state) + 1e-300) + 1e-300)
-            if score > best:
-                target, best = cluster, score
-        if target < 0:
-            target = below(state, n_clusters)
-        if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
-            return at
-        if clusters.size[target] == 0:
-            no_longer_empty(clusters, target)
-        add_row(items, clusters, postings, row, target)
-        clusters.labels[row] = target
-        refresh_cluster(prior, clusters, target, work.marked)
     return last

@@ -14,8 +14,8 @@ from shoal.base import Roster, as_rows, storable
 from shoal.errors import BadInput, ShoalWarning
 from shoal.families.consensus import live_counts
 from shoal.families.fitted import FittedMixture
-from shoal.families.hierarchy import stack, union_of
 from shoal.families.gaussian_problem import GaussianProblem
+from shoal.families.hierarchy import stack, union_of
 from shoal.families.problem import CountProblem
 from shoal.families.run import Kept, Plan, run
 from shoal.families.settings import FAMILIES, SAMPLERS, Settings, check_choice, check_positive, check_whole
@@ -36,7 +36,7 @@ class StuckSampler(ShoalWarning):
 
 @storable
 class ExponentialFamilyMixture(FittedMixture):
-    """Finds groups in counts, sets or measurements by sampling a Bayesian mixture; thousands of clusters are no trouble.
+    """Finds groups in counts, sets or measurements by sampling a Bayesian mixture, if need be of thousands.
 
     The clusters' parameters and weights are integrated out; what is sampled is who belongs with whom. ``n_clusters`` is
     an upper bound: clusters may stay empty, and ``n_clusters_`` says how many were found.
@@ -53,8 +53,8 @@ class ExponentialFamilyMixture(FittedMixture):
     start : ``"one-pass"``, ``"random"``, labels to start from, or ``"auto"``: the best of several.
     weights : ``"dirichlet"``, or ``"process"`` for the Dirichlet process.
     concentration : pseudo-rows of each cluster (Dirichlet) or weight of a new one (process); ``"learn"`` finds it.
-    smoothing, background : the prior's pseudo-counts are ``smoothing`` for every feature plus ``background`` in all, spread
-        as in the whole data. ``"auto"`` learns them: short texts get smoothing alone, long ones a background.
+    smoothing, background : the prior's pseudo-counts are ``smoothing`` for every feature plus ``background`` in all,
+        spread as in the whole data. ``"auto"`` learns them: short texts get smoothing alone, long ones a background.
     refresh : the indexed sampler lists a settled row's candidates again after so many sweeps; 1 is exact.
     n_samples : labellings kept from the second half, for the probability that two rows belong together.
     n_bits, hashes : length of the hashes for ``"fastex"``; ``"published"``, or ``"ranked"``, where they only rank
@@ -143,8 +143,8 @@ class ExponentialFamilyMixture(FittedMixture):
         rows = as_rows(self, X, fitting=False, nonnegative=self.family != "gaussian")
         if rows.shape[0] != len(self.chain_["labels"]):
             raise BadInput(
-                f"resume was given {rows.shape[0]} rows, but the chain is over {len(self.chain_['labels'])}. Pass the rows "
-                "the model was fitted to, in the same order; use partial_fit for new ones."
+                f"resume was given {rows.shape[0]} rows, but the chain is over {len(self.chain_['labels'])}. Pass the "
+                "rows the model was fitted to, in the same order; use partial_fit for new ones."
             )
         problem = self._problem(rows, self._settings(rows.shape[0]))
         problem.restore_hyper(self.hyper_, self.family_)
@@ -159,8 +159,8 @@ class ExponentialFamilyMixture(FittedMixture):
     def partial_fit(self, X: Any, y: Any = None) -> ExponentialFamilyMixture:
         """Fold new rows in: each goes to its likeliest cluster, or to a new one while ``n_clusters`` allows.
 
-        The first call fits. Later ones leave the prior as it was learned; ``labels_`` and ``typicality_`` are then those of
-        the last batch, and ids stay what they were. Rows of a block of 256 do not see each other until it is done.
+        The first call fits. Later ones leave the prior as it was learned; ``labels_`` and ``typicality_`` are then
+        those of the last batch, and ids stay what they were. Rows of a block of 256 are placed at once.
         """
         if not hasattr(self, "stats_"):
             return self.fit(X)
@@ -219,7 +219,7 @@ class ExponentialFamilyMixture(FittedMixture):
         check_positive("background", self.background, ("auto", "learn"))
         return Settings(
             self.n_clusters, self.family, self.weights, self.concentration, self.smoothing, self.background,
-            self.n_bits, self.hashes, self.covariance, self.refresh,
+            self.n_bits, self.hashes, self.covariance, self.refresh, self.n_threads,
         )  # fmt: skip
 
     def _problem(self, rows: sp.csr_matrix, settings: Settings) -> Any:
@@ -243,8 +243,8 @@ class ExponentialFamilyMixture(FittedMixture):
             labels = np.asarray(self.start)
             if labels.shape != (problem.X.shape[0],) or labels.min() < 0 or labels.max() >= self.n_clusters:
                 raise BadInput(
-                    f"start holds labels of shape {labels.shape} from {labels.min()} to {labels.max()}; it needs one for "
-                    f"each of the {problem.X.shape[0]} rows, from 0 to {self.n_clusters - 1}."
+                    f"start holds labels of shape {labels.shape} from {labels.min()} to {labels.max()}; it needs one "
+                    f"for each of the {problem.X.shape[0]} rows, from 0 to {self.n_clusters - 1}."
                 )
             return labels.astype(np.int32), False
         check_choice("start", self.start, STARTS)

@@ -91,7 +91,7 @@ class CountProblem:
             )  # fmt: skip
         return IndexedChain(
             self.items, self.indexed, self.prior, self.settings.n_clusters, seed=seed,
-            n_candidates=self.n_candidates(), refresh=self.settings.refresh,
+            n_candidates=self.n_candidates(), refresh=self.settings.refresh, n_threads=self.settings.n_threads,
         )  # fmt: skip
 
     def first_labels(self, seed: int) -> np.ndarray:

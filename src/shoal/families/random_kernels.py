@@ -1,5 +1,6 @@
 """Random numbers whose whole state is one array, so that a chain can be stored and taken up again exactly."""
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 import numpy as np

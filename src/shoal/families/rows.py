@@ -20,8 +20,8 @@ def units_of(X: sp.csr_matrix, *, binary: bool) -> tuple[np.ndarray, float]:
     largest = float(X.data.max(initial=0.0)) / unit
     if largest * 4 > np.iinfo(np.int32).max:
         raise BadInput(
-            f"the largest value in X is {X.data.max():g}, more than a table of counts can hold. Divide X by a constant, "
-            "or use family='gaussian' for measurements."
+            f"the largest value in X is {X.data.max():g}, more than a table of counts can hold. Divide X by a "
+            "constant, or use family='gaussian' for measurements."
         )
     return np.rint(X.data / unit).astype(np.int32), unit
 

@@ -9,6 +9,7 @@ All three split into a term of the cluster alone, and a sum over the row's own f
 f: the cluster's counts, F their sum, n its rows; L = sum x; A = sum a + F; B = rate + n; t: strength of the Beta prior.
 """
 
+# mypy: ignore-errors
 from __future__ import annotations
 
 import math
@@ -245,7 +246,7 @@ def refresh_clusters(prior, clusters, marked):
 def log_marginals(prior, clusters, falling, out):
     """For each cluster, log p(its rows | prior); constants of the data alone (log x!) are left out.
 
-    `falling`: Bernoulli, (n + 2,): sum over all features of lnB(a, t - a + m) - lnB(a, t - a) for m rows without any."""
+    `falling`: Bernoulli, (n + 2,): sum over all features of lnB(a, t - a + m) - lnB(a, t - a) for m empty rows."""
     for cluster in range(len(clusters.size)):
         n = clusters.size[cluster]
         total = clusters.total[cluster] * prior.unit

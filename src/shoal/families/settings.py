@@ -23,6 +23,7 @@ class Settings(NamedTuple):
     hashes: str
     covariance: str
     refresh: int
+    n_threads: int | None = 1
     budget: int = 3000  # postings a row's search for candidates may read
     least: int = 40  # features it reads at least: with fewer the sampler gets stuck
 
