@@ -82,20 +82,20 @@ def test_interrupted_and_resumed_is_uninterrupted(sampler: str, monkeypatch: pyt
     stopped = ExponentialFamilyMixture(10, **options)
     seen = []
 
-    def stop_at_nine(plan: Plan, sweep: int) -> bool:
+    def stop_in_burn_in(plan: Plan, sweep: int) -> bool:
         seen.append(sweep)
-        if len(seen) == 9:
+        if len(seen) == 5:
             import signal
 
             signal.raise_signal(signal.SIGINT)
         return False
 
     with monkeypatch.context() as patch:
-        patch.setattr(Plan, "mends", stop_at_nine)
+        patch.setattr(Plan, "mends", stop_in_burn_in)
         whole_again = ExponentialFamilyMixture(10, **options)
         with pytest.warns(Interrupted):
             stopped.fit(X)
-        assert stopped.n_iter_ == 9
+        assert stopped.n_iter_ == 5
         seen.extend([0] * 100)
         stopped.resume(X)
         whole_again.fit(X)

@@ -23,6 +23,7 @@ class Chain(Protocol):
     def labels(self) -> np.ndarray: ...
     def sweep(self) -> Any: ...
     def log_joint(self) -> float: ...
+    def rebuild(self) -> None: ...
     def state(self) -> dict[str, Any]: ...
 
 
@@ -77,9 +78,10 @@ def run(problem: Problem, chain: Chain, kept: Kept, plan: Plan) -> bool:
     with Monitor("sampling", plan.n_sweeps - chain.n_sweeps) as monitor:
         while monitor.running:
             sweep = chain.n_sweeps
-            if plan.mends(sweep):
-                problem.mend(chain)
             if sweep < plan.burn_in:
+                chain.rebuild()  # learning sums over tables, and the order of a table is no part of the chain's state
+                if plan.mends(sweep):
+                    problem.mend(chain)
                 problem.learn(chain)
             began = time.perf_counter()
             facts = chain.sweep()

@@ -22,6 +22,7 @@ from shoal.jit import kernel
 
 MULTINOMIAL, POISSON, BERNOULLI = 0, 1, 2
 NOTHING = -1e300
+FINE = float(1 << 30)
 
 
 class Prior(NamedTuple):
@@ -261,11 +262,13 @@ def log_marginals(prior, clusters, falling, out):
         else:
             value = falling[n]
         start = clusters.start[cluster]
+        whole = np.int64(0)  # in units of 2 ** -30: a sum of whole numbers does not depend on the order of the table
         for at in range(start, start + (1 << clusters.bits[cluster])):
             feature, seen = clusters.slots[at, 0], clusters.slots[at, 1]
             if feature >= 0 and seen > 0:
                 a = prior.shape[feature]
-                value += log_rising(a, seen, prior.unit)
+                term = log_rising(a, seen, prior.unit)
                 if prior.kind == BERNOULLI:
-                    value -= log_gamma_ratio(prior.rate - a + n - seen, float(seen))
-        out[cluster] = value
+                    term -= log_gamma_ratio(prior.rate - a + n - seen, float(seen))
+                whole += np.int64(round(term * FINE))
+        out[cluster] = value + whole / FINE
