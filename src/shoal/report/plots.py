@@ -9,25 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.errors import MissingExtra
+from shoal.drawing import BLUE, GREY, figure
 from shoal.report.cards import ClusterCard
-
-BLUE, GREY = "#2563a8", "#8a94a0"
-
-
-def figure(width: float = 6.2, height: float = 3.2) -> tuple[Any, Any]:
-    """A figure and its axes, without a window and without touching the user's matplotlib settings."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra(
-            "a report needs matplotlib, which is not installed. Install it with: pip install 'shoal[report]'"
-        ) from None
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = drawn.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=9)
-    return drawn, axes
 
 
 def size_plot(cards: list[ClusterCard]) -> Any:
