@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Moments of each keyword's bids, section by section, in one walk over a log that is sorted by keyword."""
 
 import numpy as np

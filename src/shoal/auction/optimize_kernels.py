@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Passes over all classes and items of the choice problem."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """All reserves of an auction in one pass, and the page one policy would have shown."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """One step of assumed density filtering on sparse profiles, and what it needs. See profiles.py for the fields."""
 
 from __future__ import annotations

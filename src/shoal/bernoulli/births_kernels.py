@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Choosing ads that lie far from one another."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The two halves of an EM step, fused: responsibilities of each row and the sums they add to."""
 
 from __future__ import annotations

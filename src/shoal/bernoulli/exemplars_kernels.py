@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Suggestion by profiles of single rows and single keywords."""
 
 from __future__ import annotations

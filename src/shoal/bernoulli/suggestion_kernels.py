@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Which keywords go with those observed: all others are unknown, not absent."""
 
 from __future__ import annotations

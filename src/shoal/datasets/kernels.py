@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Loops of the generators. Randomness enters as a numpy Generator."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """The assignment step: the nearest centre of every row, in single precision where that is safe, in double where not."""
 
 import numpy as np

@@ -1,3 +1,4 @@
+# mypy: ignore-errors
 """Counting pairs of items by the chance that they belong together."""
 
 from __future__ import annotations

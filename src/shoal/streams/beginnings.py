@@ -16,6 +16,7 @@ from shoal.streams.engine import Engine
 from shoal.streams.evidence import Evidence, blocks_of
 from shoal.streams.kernels_over_time import ExponentialKernel, StepKernel, TimeKernel, as_kernel
 from shoal.streams.lives import History
+from shoal.streams.online import typical_gap
 from shoal.streams.options import as_inference
 from shoal.streams.streaming import PRIOR_DOCUMENTS, Stream
 
@@ -58,11 +59,10 @@ class Beginnings:
         return self.kernel is None or (isinstance(self.kernel, ExponentialKernel) and self.kernel.rate is None)
 
     def _start_kernel(self, times: np.ndarray) -> TimeKernel:
-        """The kernel itself, or a rate to start from that forgets over the tenth part of the messages."""
+        """The kernel itself, or a rate to start from that forgets within some ten messages."""
         if not self._learns_rate():
             return cast(TimeKernel, self.kernel)
-        span = float(times[-1] - times[0])
-        return ExponentialKernel(10.0 / span if span > 0 else 1.0)
+        return ExponentialKernel(0.1 / typical_gap(times))
 
     def _floor(self) -> float:
         return 1.0 if isinstance(self.base, str) and self.base == "uniform" else priors.FLOOR

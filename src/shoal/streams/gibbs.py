@@ -17,6 +17,8 @@ from shoal.streams.priors import surprise
 from shoal.streams.state import Prior
 from shoal.threads import ordered_map
 
+EAGER_STEP = 2.0
+
 
 @dataclass
 class Plan:
@@ -97,7 +99,10 @@ def reach_of(engine: Engine, least: float, tolerance: float) -> float:
 
 
 def learn(engine: Engine, times: np.ndarray, plan: Plan, sweep: int, chain: Chain) -> None:
-    """A damped M step: full steps in the first half of burn-in, averaged ones in the second."""
+    """An M step: longer than asked for in the first half of burn-in, averaged in the second.
+
+    Labels change slowly when the parameters do, so plain steps are far too short; twice as long ones still converge.
+    """
     if sweep % 2 == 0:
         return
     if plan.learn_strength:
@@ -106,7 +111,7 @@ def learn(engine: Engine, times: np.ndarray, plan: Plan, sweep: int, chain: Chai
         return
     kernel, alpha = maximise(times, [engine.labels], engine.kernel if plan.learn_kernel else Fixed(engine.kernel))
     late = sweep - plan.burn_in // 2
-    step = 1.0 if late <= 0 else 1.0 / (1.0 + late / 2.0)
+    step = EAGER_STEP if late <= 0 else 1.0 / (1.0 + late / 4.0)
     if plan.learn_kernel:
         before = np.log(engine.kernel.parameters())
         moved = np.exp(before + step * (np.log(kernel.parameters()) - before))
