@@ -22,7 +22,7 @@ from shoal.progress import say, task
 from shoal.threads import ordered_map
 
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0)  # page views of the cluster's average added to each keyword
-QUICK = {"tol": 1e-3, "seconds": 0.5}  # enough to compare levels: differences are larger than that
+QUICK: dict[str, Any] = {"tol": 1e-3, "seconds": 0.5}  # enough to compare levels: differences are larger than that
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,8 @@ def hold_out(table: ReplayTable, level: Level, goals: dict[str, Any]) -> HeldOut
         held = table.over_days(tried)
         new, old = _try(whole.minus(held), held, level, goals)
         halves.append(lift(Totals(*new), Totals(*old)))
-    return HeldOut(level, lift(Totals(*after), Totals(*before)), *halves, by_day)
+    later, earlier = halves
+    return HeldOut(level, lift(Totals(*after), Totals(*before)), later, earlier, by_day)
 
 
 def active_days(table: ReplayTable) -> np.ndarray:

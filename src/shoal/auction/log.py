@@ -199,7 +199,7 @@ def _policy(connection: Any, policy: Any, keywords: np.ndarray, names: dict[str,
         raise BadInput(
             f"the policy table names some keyword more than once ({len(rows['number'])} rows for {n} keywords)."
         )
-    reserve = np.ma.filled(np.ma.asarray(rows["reserve"], dtype=float), np.nan)
+    reserve: np.ndarray = np.ma.filled(np.ma.asarray(rows["reserve"], dtype=float), np.nan)
     missing = np.flatnonzero(~np.isfinite(reserve))
     if missing.size:
         raise BadInput(
@@ -207,7 +207,7 @@ def _policy(connection: Any, policy: Any, keywords: np.ndarray, names: dict[str,
             f"{keywords[missing[0]]!r}. "
             "Add them, or leave their auctions out."
         )
-    filled = {
+    filled: dict[str, np.ndarray] = {
         name: np.ma.filled(np.ma.asarray(rows[name], dtype=float), fill)
         for name, fill in (("alpha", 1.0), ("sidebar_reserve", 0.0))
     }

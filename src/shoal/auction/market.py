@@ -166,7 +166,7 @@ class Market(BaseEstimator):
         self.seeks_mainline = random.random(n) < traits["seekers"][keyword]
         self.seeks_mainline[brand] = True
         self.reacts = random.random(n) < self.reacting
-        self.shade = random.uniform(*self.shading, n)
+        self.shade = random.uniform(self.shading[0], self.shading[1], n)
         self.above_mainline, self.above_sidebar = np.abs(random.normal(size=n)), np.abs(random.normal(size=n))
         own = np.cumsum(random.normal(0, self.value_drift, (self.n_days, n)), axis=0)
         shared = np.cumsum(random.normal(0, self.category_drift, (self.n_days, self.n_categories)), axis=0)
@@ -204,7 +204,7 @@ class Market(BaseEstimator):
         known = policy if isinstance(reacting_to, str) else reacting_to
         chosen = range(self.n_days) if days is None else days
         parts = [self._day(day, known, salt) for day in chosen]
-        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        joined: dict[str, Any] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         log = AuctionLog(
             starts=np.concatenate([[0], np.cumsum(joined.pop("size"))]).astype(np.int64),
             keywords=np.array([f"keyword {q}" for q in range(self.n_keywords)]),

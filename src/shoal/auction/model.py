@@ -137,7 +137,7 @@ class AuctionLog:
     def _only(self, keep: np.ndarray) -> AuctionLog:
         bids = np.repeat(keep, np.diff(self.starts))
         sizes = np.diff(self.starts)[keep]
-        per_bid = {
+        per_bid: dict[str, Any] = {
             name: None if getattr(self, name) is None else getattr(self, name)[bids]
             for name in ("bid", "ctr", "ad", "true_ctr", "section", "price", "clicked")
         }
@@ -154,7 +154,7 @@ def in_order(log: AuctionLog) -> AuctionLog:
     sizes = np.diff(log.starts)[order]
     starts = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     bids = np.repeat(log.starts[:-1][order] - starts[:-1], sizes) + np.arange(starts[-1])
-    per_bid = {
+    per_bid: dict[str, Any] = {
         name: None if getattr(log, name) is None else getattr(log, name)[bids]
         for name in ("bid", "ctr", "ad", "true_ctr", "section", "price", "clicked")
     }

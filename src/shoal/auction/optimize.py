@@ -146,7 +146,7 @@ def shrunken(table: ReplayTable, clusters: np.ndarray, strength: float) -> Repla
         own * part + (1 - own) * views * (whole * per_view)[clusters]
         for part, whole in zip(table.totals, together.totals, strict=True)
     )
-    return ReplayTable(*parts, status_quo=table.status_quo, page_views=table.page_views, settings=table.settings)
+    return ReplayTable.of(parts, status_quo=table.status_quo, page_views=table.page_views, settings=table.settings)
 
 
 def _problem(

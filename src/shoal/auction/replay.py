@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -112,6 +113,12 @@ class ReplayTable:
     settings: Settings
     n_days: int = 0  # 0 when days are added up
 
+    @classmethod
+    def of(cls, totals: Iterable[np.ndarray], **rest: Any) -> ReplayTable:
+        """A table of clicks, revenue, mainline ads and all ads, in this order."""
+        clicks, revenue, mainline, impressions = totals
+        return cls(clicks, revenue, mainline, impressions, **rest)
+
     @property
     def totals(self) -> Totals:
         return Totals(self.clicks, self.revenue, self.mainline, self.impressions)
@@ -128,8 +135,8 @@ class ReplayTable:
             shaped = values.reshape(-1, self.n_days, *values.shape[1:])
             return np.asarray(shaped[:, chosen].sum(1))
 
-        return ReplayTable(
-            *(add_up(part) for part in self.totals),
+        return ReplayTable.of(
+            (add_up(part) for part in self.totals),
             status_quo=Totals(*(add_up(part) for part in self.status_quo)),
             page_views=add_up(self.page_views),
             settings=self.settings,
@@ -137,8 +144,8 @@ class ReplayTable:
 
     def minus(self, other: ReplayTable) -> ReplayTable:
         """This table without what another (of some of its days) holds."""
-        return ReplayTable(
-            *(part - gone for part, gone in zip(self.totals, other.totals, strict=True)),
+        return ReplayTable.of(
+            (part - gone for part, gone in zip(self.totals, other.totals, strict=True)),
             status_quo=Totals(*(part - gone for part, gone in zip(self.status_quo, other.status_quo, strict=True))),
             page_views=self.page_views - other.page_views,
             settings=self.settings,
@@ -155,8 +162,8 @@ class ReplayTable:
             out[present] = np.add.reduceat(values[order], first, axis=0)
             return out
 
-        return ReplayTable(
-            *(add_up(part) for part in self.totals),
+        return ReplayTable.of(
+            (add_up(part) for part in self.totals),
             status_quo=Totals(*(add_up(part) for part in self.status_quo)),
             page_views=add_up(self.page_views),
             settings=self.settings,
@@ -206,8 +213,8 @@ def replay(
         status = [np.empty((n_rows, 1)) for _ in range(4)]
         unchanged, logged = Settings(np.zeros(1), np.ones(1)), (log.policy.alpha, log.policy.reserve)
         _sweep_into(log, by_day, click_ctr, logged, unchanged, status, "status quo")
-    return ReplayTable(
-        *outputs,
+    return ReplayTable.of(
+        outputs,
         status_quo=Totals(*(part[:, 0] for part in status)),
         page_views=_page_views(log, by_day),
         settings=settings,
