@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from shoal.bernoulli import BernoulliMixture
 from shoal.errors import BadInput
@@ -15,24 +14,6 @@ def rows(seed=0, n=300, d=30):
     rng = np.random.default_rng(seed)
     theta = np.where(rng.random((4, d)) < 0.3, 0.6, 0.03)
     return sp.csr_matrix((rng.random((n, d)) < theta[rng.integers(4, size=n)]).astype(float))
-
-
-@pytest.mark.parametrize("inference", ["adf", "em"])
-def test_scikit_learn_checks(inference):
-    model = BernoulliMixture(3, inference=inference, max_iter=20)
-    skipped = {
-        # A row of weight 2 is one step of size 2 for ADF; two rows are two steps, at other places in the order.
-        "check_sample_weight_equivalence_on_dense_data",
-        "check_sample_weight_equivalence_on_sparse_data",
-        # These take any model with predict_proba for a classifier of four classes.
-        "check_estimator_sparse_array",
-        "check_estimator_sparse_matrix",
-        # Needs an environment variable that changes scipy as a whole.
-        "check_array_api_input",
-    }
-    for estimator, check in estimator_checks_generator(model):
-        if check.func.__name__ not in skipped:
-            check(estimator)
 
 
 @pytest.mark.parametrize("options", [{}, {"inference": "em"}, {"n_shares": 3}, {"n_passes": 3}, {"background": "flat"}])

@@ -1,27 +1,12 @@
-"""scikit-learn's own checks, and the laws every shoal model keeps."""
+"""The laws every shoal model keeps; scikit-learn's own checks are in tests/test_sklearn_contract.py."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from shoal.kmeans import SphericalKMeans
-
-# n_clusters=2 because some checks use rows of 4 distinct directions, and asking for more clusters than that is an
-# error here. check_array_api_input is skipped by scikit-learn itself unless SCIPY_ARRAY_API is set.
-CHECKS = list(estimator_checks_generator(SphericalKMeans(2)))
-
-
-@pytest.mark.parametrize(("estimator", "check"), CHECKS, ids=[c[1].func.__name__ for c in CHECKS])
-def test_scikit_learn_check(estimator, check):
-    from unittest import SkipTest
-
-    try:
-        check(estimator)
-    except SkipTest as reason:
-        pytest.skip(str(reason))
 
 
 def words(seed=0, n=300, d=60):

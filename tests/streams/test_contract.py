@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, and the laws every shoal model keeps."""
+"""The laws every shoal model keeps; scikit-learn's own checks are in tests/test_sklearn_contract.py."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import shoal
 from shoal.datasets import threads
@@ -14,29 +13,6 @@ from shoal.errors import BadInput
 from shoal.streams import ExponentialKernel, Inference, PeriodicKernel, TimeSensitiveMixture
 
 QUICK = Inference(n_sweeps=20, burn_in=10)
-
-
-def excused(estimator):
-    of_classes = "scikit-learn takes whatever has predict_proba and accepts sparse rows for a classifier"
-    excuses = {
-        "check_fit_score_takes_y": "the second argument of fit is times, for that is what the model is about",
-        "check_estimator_sparse_array": of_classes,
-        "check_estimator_sparse_matrix": of_classes,
-    }
-    if estimator.likelihood != "gaussian":
-        excuses["check_clustering"] = "its blobs have negative coordinates, and counts have none"
-    return excuses
-
-
-@parametrize_with_checks(
-    [
-        TimeSensitiveMixture(inference=QUICK, random_state=0),
-        TimeSensitiveMixture(likelihood="gaussian", inference=QUICK, random_state=0),
-    ],
-    expected_failed_checks=excused,
-)
-def test_scikit_learn(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module")
