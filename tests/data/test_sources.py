@@ -133,7 +133,11 @@ def test_arrow_batches_and_readers():
     assert len(shoal.read(pa.RecordBatchReader.from_batches(table.schema, table.to_batches()), features="tags")) == 3
 
 
-@pytest.mark.parametrize("data", [CSV.encode(), TSV.encode(), JSONL.encode(), gzip.compress(CSV.encode()), "parquet"])
+@pytest.mark.parametrize(
+    "data",
+    [CSV.encode(), TSV.encode(), JSONL.encode(), gzip.compress(CSV.encode()), "parquet"],
+    ids=["csv", "tsv", "jsonl", "gzip", "parquet"],
+)
 def test_standard_input(data, monkeypatch):
     if data == "parquet":
         sink = io.BytesIO()
