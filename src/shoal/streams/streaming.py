@@ -25,7 +25,7 @@ from shoal.streams.slots import log_weights, reopen, words_of
 from shoal.streams.visit_kernels import close_cluster
 
 PRIOR_DOCUMENTS = 15.0  # the base measure begins as strong as so many documents
-STRENGTH_EVERY = 8  # batches between looks at how strong the base measure should be
+STRENGTH_EVERY = 4  # batches between looks at how strong the base measure should be
 FRAGMENTED = 2.0  # one pass leaves true clusters in pieces, whose words ask for half the strength of the whole
 FARTHEST_GROWTH = 15.0  # counts that drift are brought back to scale when the scale has grown by e^15
 
