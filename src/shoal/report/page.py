@@ -20,6 +20,8 @@ from shoal.errors import BadSource
 from shoal.report.cards import ClusterCard, cluster_cards
 from shoal.report.plots import as_svg, cohesion_plot, size_plot, typicality_plot
 
+WIDE_INCHES = 7.0
+
 
 def write_report(
     path: str | os.PathLike[str],
@@ -88,8 +90,10 @@ def _figures(model: Estimator, cards: list[ClusterCard]) -> list[str]:
 def _figure(title: str, caption: str, drawn: Any) -> str:
     """A picture with its heading; what comes as text is taken as finished HTML."""
     inside = drawn if isinstance(drawn, str) else as_svg(drawn, html.escape(title))
+    wide = isinstance(drawn, str) or drawn.get_figwidth() > WIDE_INCHES
     return (
-        f"<figure><figcaption><b>{html.escape(title)}</b> {html.escape(caption)}</figcaption>"
+        f"<figure{' class=wide' if wide else ''}>"
+        f"<figcaption><b>{html.escape(title)}</b> {html.escape(caption)}</figcaption>"
         f"<div class=scroll>{inside}</div></figure>"
     )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -77,6 +77,8 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     >>> [stream.learn_one(words, time=t) for words, t in [(["tea", "milk"], 0), (["tea", "milk"], 1), (["car"], 1)]]
     [0, 0, 1]
     """
+
+    typicality_meaning: ClassVar[str] = "gain over a new cluster (nats a word)"
 
     def __init__(
         self,
