@@ -37,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "kind": kind,
             "shop": n % 5,
         }
-        for kind, words in themes.items()
         for n in range(40)
+        for kind, words in themes.items()
     ]
     pq.write_table(pa.Table.from_pylist(rows), folder / "shops.parquet")
     (folder / "shops.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -32,7 +32,7 @@ class Gaussian:
     >>> family = Gaussian.for_rows(np.array([[0.0], [1.0], [10.0], [11.0]]))
     >>> X = np.array([[0.0], [1.0], [10.0]])
     >>> stats = family.statistics(X, np.array([0, 0, 1]), 2)
-    >>> family.log_predictive(stats, np.array([[0.5]])).argmax()
+    >>> int(family.log_predictive(stats, np.array([[0.5]])).argmax())
     0
     """
 
