@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from shoal.errors import BadInput, MissingExtra
+from shoal.drawing import figure as new_figure
+from shoal.errors import BadInput
 
 if TYPE_CHECKING:
     from shoal.streams.mixture import TimeSensitiveMixture
@@ -24,16 +25,6 @@ class Story(NamedTuple):
     messages: int  # on that day
     words: list[str]
     born: float  # when it first weighed three messages
-
-
-def new_figure(width: float, height: float) -> tuple[Any, Any]:
-    """A figure without pyplot's global state."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra("plots need matplotlib; install it with: pip install 'shoal[report]'") from None
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots()
 
 
 def colours(n: int) -> Any:
