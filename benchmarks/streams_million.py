@@ -87,11 +87,12 @@ def as_words(X: Any, n: int) -> list[list[int]]:
     ]
 
 
-def main(n: int) -> None:
+def main(n: int, **options: int) -> None:
+    name = "TimeSensitiveMixture" + "".join(f", {key} {value}" for key, value in options.items())
     data = messages(n)
     truth = np.asarray(data.labels)
     TimeSensitiveMixture(random_state=0).partial_fit(data.X[:2000], data.times[:2000])  # compile
-    model = TimeSensitiveMixture(random_state=0)
+    model = TimeSensitiveMixture(inference=options, random_state=0)
     before, spent = peak_mb(), 0.0
     tenth = n // 10
     for part in range(10):
@@ -105,7 +106,7 @@ def main(n: int) -> None:
         record(
             "streams",
             workload=f"{n:,} messages, part {part + 1}",
-            model="TimeSensitiveMixture",
+            model=name,
             seconds=timer.seconds,
             peak_mb=peak_mb() - before,
             quality=normalized_mutual_information(model.labels_[rows], truth[rows]),
@@ -116,7 +117,7 @@ def main(n: int) -> None:
     record(
         "streams",
         workload=f"{n:,} messages",
-        model="TimeSensitiveMixture",
+        model=name,
         seconds=spent,
         peak_mb=peak_mb() - before,
         quality=normalized_mutual_information(model.labels_, truth[: 10 * tenth]),
@@ -178,7 +179,8 @@ def beside_batch(n: int, n_sweeps: int) -> None:
 if __name__ == "__main__":
     what = sys.argv[1] if len(sys.argv) > 1 else "million"
     if what == "million":
-        main(int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000)
+        options = {key: int(value) for key, value in (arg.split("=") for arg in sys.argv[3:])}
+        main(int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000, **options)
     elif what == "rivals":
         rivals(20_000, 60.0)
     else:
