@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -293,6 +294,13 @@ class BernoulliMixture(Suggesting, Managing):
             )
         n = self.roster_.ids.size
         return np.asarray((a[:, :n] * b[:, :n]).sum(axis=1))
+
+    def figures(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+        """For the report: what goes with the features of the largest clusters."""
+        from shoal.bernoulli.showing import suggestions_table
+
+        says = "Given the features on the left, those on the right are the most probable."
+        yield "What goes with what", says, lambda: suggestions_table(self)
 
     # --- options --------------------------------------------------------------------------------------------------
 
