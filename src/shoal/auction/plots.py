@@ -239,6 +239,7 @@ def cluster_scene(land: Landscapes, clusters: np.ndarray, *, most: int = 3000, n
     cents = {"type": "log", "tickvals": [1, 3, 10, 30, 100, 300, 1000, 3000]}
     figure.update_layout(
         height=600,
+        legend={"y": 0.92},
         margin={"l": 0, "r": 0, "t": 0, "b": 0},
         scene={
             "xaxis": {"title": {"text": "typical mainline score (cents)"}, **cents},
