@@ -16,6 +16,7 @@ from shoal.kmeans.centres_kernels import (
     splice,
     thin_centres,
 )
+from shoal.kmeans.exact_kernels import NO_LIST
 from shoal.kmeans.rows import Ranking, UnitRows, take_rows, unit_rows
 from shoal.threads import ordered_map
 
@@ -23,6 +24,7 @@ from shoal.threads import ordered_map
 # multiply-and-add is about that much cheaper per centre than a list entry (measured from 1/4 to 1/128).
 DENSE_FROM = 1 / 12
 HOT_BYTES = 64 * 2**20  # the dense lines never take more than this
+LENGTH_SLACK = np.float32(1e-6)  # rounding must not make a length too short
 UPDATE_BLOCKS = 16  # each block clears d numbers once, so there are few of them; fixed, so that threads change nothing
 
 
@@ -73,10 +75,10 @@ class CentreIndex:
     """From feature to the centres that have it: dense lines for common features, lists for the others."""
 
     hot: np.ndarray  # (n_hot, k) float32
+    lengths: np.ndarray  # (k,) float32: length of each centre over the features with dense lines
     ptr: np.ndarray  # (n_ranks + 1,) int64: twice the start of the list, plus 1 for a feature with a dense line
-    places: (
-        np.ndarray
-    )  # uint32 (no negative places to mind: quicker to index with), ascending within a list: place in `ids`
+    firsts: np.ndarray  # (n_ranks,) uint16: first place in the list (at most NO_LIST - 1), 0 for a dense line
+    places: np.ndarray  # uint32 (none is negative: quicker to index with), ascending within a list: place in `ids`
     weights: np.ndarray  # float32
     ids: np.ndarray  # place -> centre
 
@@ -85,8 +87,8 @@ class CentreIndex:
         return self.ids.size
 
     @property
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        return self.hot, self.ptr, self.places, self.weights
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        return self.hot, self.lengths, self.ptr, self.firsts, self.places, self.weights
 
 
 def centres_from_rows(rows: UnitRows, which: np.ndarray) -> Centres:
@@ -142,10 +144,15 @@ def index_centres(centres: Centres, n_ranks: int, ids: np.ndarray | None = None)
     hot = np.zeros((dense.size, k), np.float32)
     listed, weights = np.empty(ptr[-1], np.uint32), np.empty(ptr[-1], np.float32)
     fill_index(centres.indptr, centres.ranks, centres.weights, line_of, ptr[:-1].copy(), hot, listed, weights)
+    firsts = np.full(n_ranks, NO_LIST, np.uint16)
+    used = np.flatnonzero(counts)
+    firsts[used] = np.minimum(listed[ptr[used]], NO_LIST - 1)
+    firsts[dense] = 0
     listed[ptr[dense]] = line_of[dense]
     ptr *= 2
     ptr[dense] += 1
-    return CentreIndex(hot, ptr, listed, weights, ids)
+    lengths = np.sqrt(np.einsum("lp,lp->p", hot, hot)) + LENGTH_SLACK
+    return CentreIndex(hot, lengths, ptr, firsts, listed, weights, ids)
 
 
 @dataclass

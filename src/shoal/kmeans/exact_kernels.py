@@ -13,29 +13,40 @@ TIE = 5e-7
 # A bound that rounding could have lowered is never trusted to the last digits.
 SLACK = 2e-6
 BLOCK = 64  # centres compared at a time
+# Dense lines are added for all centres, eight lines at a time, until at most 32 centres can still win.
+LINES_AT_ONCE, MOST_FOUND = 8, 32
+FEW_LINES, FEW_CENTRES = 8, 128  # below either, looking for survivors costs more than adding the lines
+# A row remembers how near the other centres came. Those dropped unseen count as this much below its own, so the wider,
+# the more centres are scored now and the fewer in later steps.
+MARGIN = 0.05
+NO_LIST = 2**16 - 1  # in `firsts`: no centre has the feature
 
 
 @kernel
-def add_lines(lines, n_lines, line_values, hot, n, sums):
-    """Add value * line for up to four dense lines at once: the sums are then loaded and stored a quarter as often."""
-    if n_lines == 4:
-        line0, line1, line2, line3 = hot[lines[0]], hot[lines[1]], hot[lines[2]], hot[lines[3]]
-        v0, v1, v2, v3 = line_values[0], line_values[1], line_values[2], line_values[3]
+def add_lines(lines, line_values, first, last, hot, n, sums):
+    """Add value * line for dense lines, four at once: the sums are then loaded and stored a quarter as often."""
+    at = first
+    while at + 4 <= last:
+        line0, line1, line2, line3 = hot[lines[at]], hot[lines[at + 1]], hot[lines[at + 2]], hot[lines[at + 3]]
+        v0, v1, v2, v3 = line_values[at], line_values[at + 1], line_values[at + 2], line_values[at + 3]
         for place in range(n):
             sums[place] += v0 * line0[place] + v1 * line1[place] + v2 * line2[place] + v3 * line3[place]
-        return
-    for i in range(n_lines):
-        line, value = hot[lines[i]], line_values[i]
+        at += 4
+    while at < last:
+        line, value = hot[lines[at]], line_values[at]
         for place in range(n):
             sums[place] += value * line[place]
+        at += 1
 
 
 @kernel
-def score_row(ranks, values, start, stop, hot, ptr, places, weights, n, sums, lines, line_values):
-    """The cosine of one row to the first `n` centres of the index; returns whether it shares a feature with any.
+def add_lists(ranks, values, start, stop, ptr, firsts, places, weights, n, sums, lines, line_values):
+    """Add up the lists of one row's features for the first `n` centres; features with dense lines are only noted.
 
     `ptr` holds twice the place where a feature's list starts, plus one if the feature has a dense line instead; the
-    number of the line is then the only entry of the list. One look-up tells all.
+    number of the line is then the only entry of the list. `firsts`, small enough to stay near the processor, tells
+    which features have nothing for the first `n` centres: late in a fit that is most of them. Returns how many lines
+    were noted, and whether the row shares a feature with any centre at all.
     """
     sums[:n] = 0.0
     n_lines = 0
@@ -43,6 +54,9 @@ def score_row(ranks, values, start, stop, hot, ptr, places, weights, n, sums, li
     ends = ptr[1:]
     for at in range(start, stop):
         rank = np.uint32(ranks[at])  # unsigned: no check for an index from the end
+        if firsts[rank] >= n:
+            met |= firsts[rank] != NO_LIST
+            continue
         where = ptr[rank]
         first, last = where >> 1, ends[rank] >> 1
         if first == last:
@@ -52,9 +66,6 @@ def score_row(ranks, values, start, stop, hot, ptr, places, weights, n, sums, li
         if where & 1:
             lines[n_lines], line_values[n_lines] = places[first], value
             n_lines += 1
-            if n_lines == 4:
-                add_lines(lines, n_lines, line_values, hot, n, sums)
-                n_lines = 0
         elif places[last - 1] < n:
             for entry in range(first, last):
                 sums[places[entry]] += value * weights[entry]
@@ -63,8 +74,74 @@ def score_row(ranks, values, start, stop, hot, ptr, places, weights, n, sums, li
                 if places[entry] >= n:
                     break
                 sums[places[entry]] += value * weights[entry]
-    add_lines(lines, n_lines, line_values, hot, n, sums)
-    return met
+    return n_lines, met
+
+
+@kernel
+def sort_by_size(lines, line_values, n_lines):
+    """Heaviest first, so that little is left of the row after a few lines."""
+    for at in range(1, n_lines):
+        line, value = lines[at], line_values[at]
+        before = at - 1
+        while before >= 0 and abs(line_values[before]) < abs(value):
+            lines[before + 1], line_values[before + 1] = lines[before], line_values[before]
+            before -= 1
+        lines[before + 1], line_values[before + 1] = line, value
+
+
+@kernel
+def survivors(sums, rest, lengths, bar, n, found):
+    """Places whose sum can still pass `bar` when at most rest * length is to come; more than fit in `found`: -1."""
+    n_found = 0
+    for start in range(0, n, BLOCK):
+        stop = min(start + BLOCK, n)
+        some, long = sums[start:stop], lengths[start:stop]
+        passing = np.int32(0)
+        for at in range(some.size):  # counting compiles to vector instructions; a maximum of floats would not
+            passing += np.int32(some[at] + rest * long[at] > bar)
+        if passing:
+            for place in range(start, stop):
+                if sums[place] + rest * lengths[place] > bar:
+                    if n_found == found.size:
+                        return -1
+                    found[n_found] = place
+                    n_found += 1
+    return n_found
+
+
+@kernel
+def finish_sums(hot, lengths, n, bar, sums, lines, line_values, n_lines, found):
+    """Add the noted dense lines to the sums, for all centres or only for those that can pass `bar`.
+
+    A centre gains at most (length of the rest of the row) * (length of the centre over dense features), by Cauchy and
+    Schwarz. Returns the number of places in `found` whose sums are complete and hold all that pass `bar`, or -1 when
+    all sums are complete.
+    """
+    if bar <= 0.0 or n_lines < FEW_LINES or n < FEW_CENTRES:
+        add_lines(lines, line_values, 0, n_lines, hot, n, sums)
+        return -1
+    sort_by_size(lines, line_values, n_lines)
+    rest = np.float32(0.0)
+    for at in range(n_lines):
+        rest += line_values[at] * line_values[at]
+    added = 0
+    while added < n_lines:
+        n_found = survivors(sums, np.float32(np.sqrt(rest)), lengths, np.float32(bar), n, found)
+        if n_found >= 0:
+            for at in range(n_found):
+                place = found[at]
+                total = sums[place]
+                for line in range(added, n_lines):
+                    total += line_values[line] * hot[lines[line], place]
+                sums[place] = total
+            return n_found
+        until = min(added + LINES_AT_ONCE, n_lines)
+        add_lines(lines, line_values, added, until, hot, n, sums)
+        for at in range(added, until):
+            rest -= line_values[at] * line_values[at]
+        rest = max(rest, np.float32(0.0))
+        added = until
+    return -1
 
 
 @kernel
@@ -74,12 +151,13 @@ def largest(sums, n):
     Compared as integers, which order like floats from 0 up: unlike a maximum of floats, where NaN has to be minded,
     that compiles to vector instructions. Most rows have some centre with a cosine of 0 or more.
     """
-    bits = sums.view(np.int32)
+    bits = sums[:n].view(np.int32)
     best, block = bits[0], 0
     for start in range(0, n, BLOCK):
-        top = bits[start]
-        for place in range(start, min(start + BLOCK, n)):
-            top = max(top, bits[place])
+        part = bits[start : min(start + BLOCK, n)]  # a slice: with indices into the whole it would not be vectors
+        top = part[0]
+        for at in range(part.size):
+            top = max(top, part[at])
         if top > best:
             best, block = top, start
     if best >= 0:
@@ -91,6 +169,48 @@ def largest(sums, n):
         if sums[place] > sums[best_place]:
             best_place = place
     return best_place
+
+
+@kernel
+def two_largest(sums, n, found, n_found):
+    """The place of the largest sum, the first of equals, and the second largest sum.
+
+    Among the first `n`, or among the places `found` if n_found >= 0; then there may be none: place -1.
+    """
+    if n_found < 0:
+        best = largest(sums, n)
+        top = sums[best]
+        sums[best] = -np.inf
+        second = sums[largest(sums, n)]
+        sums[best] = top
+        return best, second
+    best, top, second = -1, np.float32(-np.inf), np.float32(-np.inf)
+    for at in range(n_found):
+        score = sums[found[at]]
+        if score > top:
+            best, top, second = np.int64(found[at]), score, top
+        elif score > second:
+            second = score
+    return best, second
+
+
+@kernel
+def lower_bound(hot, n, sums, lines, line_values, n_lines):
+    """What the best centre reaches at least: the whole score of the one that is best without the dense lines."""
+    place = largest(sums, n)
+    total = sums[place]
+    for line in range(n_lines):
+        total += line_values[line] * hot[lines[line], place]
+    return total
+
+
+@kernel
+def room_for(indptr, start, stop):
+    """Buffers for the dense lines of one row and for the centres that may win it."""
+    longest = 1
+    for row in range(start, stop):
+        longest = max(longest, indptr[row + 1] - indptr[row])
+    return np.empty(longest, np.int64), np.empty(longest, np.float32), np.empty(MOST_FOUND, np.int64)
 
 
 @kernel
@@ -108,8 +228,8 @@ def how_many_can_win(gap, movement):
 
 @kernel
 def reassign_rows(
-    indptr, ranks, values, start, stop, hot, ptr, places, weights, ids, place_of, movement, sums, labels, similarities,
-    others,
+    indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, places, weights, ids, place_of, movement, sums,
+    labels, similarities, others,
 ):  # fmt: skip
     """Move rows to better centres, in place, scoring only centres that can have become better.
 
@@ -120,7 +240,7 @@ def reassign_rows(
     After: `others` bounds the cosines to the new centres. Returns how many scores were needed.
     """
     n_scored = 0
-    lines, line_values = np.empty(4, np.int64), np.empty(4, np.float32)
+    lines, line_values, found = room_for(indptr, start, stop)
     for row in range(start, stop):
         own = labels[row]
         n = movement.size
@@ -133,21 +253,25 @@ def reassign_rows(
             others[row] = unscored
             continue
         n_scored += n
-        met = score_row(
-            ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, n, sums, lines, line_values
+        n_lines, met = add_lists(
+            ranks, values, indptr[row], indptr[row + 1], ptr, firsts, places, weights, n, sums, lines, line_values
         )
         if not met:
             continue
         if own >= 0 and place_of[own] < n:
             sums[place_of[own]] = -np.inf
-        best = largest(sums, n)
-        score = sums[best]
+        near = similarities[row] if own >= 0 else lower_bound(hot, n, sums, lines, line_values, n_lines)
+        bar = near - MARGIN
+        n_found = finish_sums(hot, lengths, n, bar, sums, lines, line_values, n_lines, found)
+        if n_found >= 0:
+            unscored = max(unscored, bar)
+        best, second = two_largest(sums, n, found, n_found)
+        score = sums[best] if best >= 0 else -np.inf
         if own < 0 or score > similarities[row] + TIE:
             others[row] = unscored if own < 0 else max(unscored, similarities[row])
             labels[row] = ids[best]
             similarities[row] = score
-            sums[best] = -np.inf
-            score = sums[largest(sums, n)]
+            score = second
         else:
             others[row] = unscored
         others[row] = max(others[row], score)
@@ -155,30 +279,36 @@ def reassign_rows(
 
 
 @kernel
-def nearest_centres(indptr, ranks, values, start, stop, hot, ptr, places, weights, ids, sums, labels, similarities):
+def nearest_centres(
+    indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, places, weights, ids, sums, labels, similarities
+):
     """For each row the most similar centre and the cosine; -1 and 0 for a row that shares no feature with any."""
-    lines, line_values = np.empty(4, np.int64), np.empty(4, np.float32)
+    lines, line_values, found = room_for(indptr, start, stop)
+    n = ids.size
     for row in range(start, stop):
-        n = ids.size
-        if score_row(
-            ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, n, sums, lines, line_values
-        ):
-            best = largest(sums, n)
+        labels[row] = -1
+        similarities[row] = 0.0
+        n_lines, met = add_lists(
+            ranks, values, indptr[row], indptr[row + 1], ptr, firsts, places, weights, n, sums, lines, line_values
+        )
+        if met:
+            bar = lower_bound(hot, n, sums, lines, line_values, n_lines) - SLACK
+            n_found = finish_sums(hot, lengths, n, bar, sums, lines, line_values, n_lines, found)
+            best = two_largest(sums, n, found, n_found)[0]
             labels[row] = ids[best]
             similarities[row] = sums[best]
-        else:
-            labels[row] = -1
-            similarities[row] = 0.0
 
 
 @kernel
-def all_similarities(indptr, ranks, values, start, stop, hot, ptr, places, weights, ids, sums, out):
+def all_similarities(indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, places, weights, ids, sums, out):
     """Every row's cosine to every centre."""
-    lines, line_values = np.empty(4, np.int64), np.empty(4, np.float32)
+    lines, line_values, _ = room_for(indptr, start, stop)
     for row in range(start, stop):
-        score_row(
-            ranks, values, indptr[row], indptr[row + 1], hot, ptr, places, weights, ids.size, sums, lines, line_values
-        )
+        n_lines, _ = add_lists(
+            ranks, values, indptr[row], indptr[row + 1], ptr, firsts, places, weights, ids.size, sums, lines,
+            line_values,
+        )  # fmt: skip
+        add_lines(lines, line_values, 0, n_lines, hot, ids.size, sums)
         for place in range(ids.size):
             out[row, ids[place]] = sums[place]
 
