@@ -11,7 +11,7 @@ from shoal.auction import Infeasible, Market, Settings, evaluate, optimize, prod
 from shoal.auction.evaluate import OURS, UNGUARDED, adjusted, day_intervals
 from shoal.auction.levels import Level, hold_out, levels_for, margins_from
 from shoal.auction.optimize import shrunken
-from shoal.auction.plots import pyplot
+from shoal.auction.plots import drawing
 from shoal.auction.report import write_report
 from shoal.errors import BadInput, MissingExtra
 
@@ -155,5 +155,5 @@ def test_intervals_over_equal_days_are_points():
 
 def test_without_the_report_extra_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'shoal\[report\]'"):
-        pyplot()
+    with pytest.raises(MissingExtra, match=r"pip install 'shoal\[report\]'"), drawing():
+        pass

@@ -31,36 +31,26 @@ STYLE = {
 }
 
 
-def pyplot() -> Any:
-    """matplotlib, or how to get it."""
-    try:
-        import matplotlib
-
-        matplotlib.use("Agg")
-        import matplotlib.pyplot as plt
-    except ImportError:
-        raise MissingExtra("the report needs matplotlib and plotly: pip install 'shoal[report]'") from None
-    return plt
-
-
 @contextmanager
 def drawing(
     n_columns: int = 1, n_rows: int = 1, size: tuple[float, float] = (8, 3.4)
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """A figure, its axes, and a function that turns it into a data address."""
-    plt = pyplot()
-    with plt.rc_context(STYLE):
-        figure, axes = plt.subplots(n_rows, n_columns, figsize=size, squeeze=False, layout="constrained")
+    """A figure, its axes, and a function that turns it into a data address; user settings stay as they are."""
+    try:
+        from matplotlib import rc_context
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise MissingExtra("the report needs matplotlib and plotly: pip install 'shoal[report]'") from None
+    with rc_context(STYLE):
+        figure = Figure(figsize=size, layout="constrained")
+        axes = figure.subplots(n_rows, n_columns, squeeze=False)
 
         def as_address() -> str:
             out = io.BytesIO()
             figure.savefig(out, format="svg")
             return "data:image/svg+xml;base64," + base64.b64encode(out.getvalue()).decode()
 
-        try:
-            yield figure, axes.ravel(), as_address
-        finally:
-            plt.close(figure)
+        yield figure, axes.ravel(), as_address
 
 
 def methods_chart(evaluation: Evaluation) -> str:
