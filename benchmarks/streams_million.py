@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
+import tempfile
 import time
 from collections import Counter
 from typing import Any
@@ -17,6 +18,7 @@ from common import Timer, peak_mb, record
 from shoal.datasets import threads
 from shoal.metrics import normalized_mutual_information
 from shoal.streams import Inference, TimeSensitiveMixture
+from shoal.streams import state as st
 
 VOCABULARY = 60_000
 
@@ -87,13 +89,29 @@ def as_words(X: Any, n: int) -> list[list[int]]:
     ]
 
 
+def resident_mb() -> float:
+    """What the process holds now, in megabytes."""
+    with open("/proc/self/statm") as numbers:
+        return int(numbers.read().split()[1]) * 4096 / 1e6
+
+
+def all_labels(model: Any, folder: str) -> np.ndarray:
+    """Settled labels from the history folder, and those of the window."""
+    return np.concatenate([np.fromfile(f"{folder}/labels.int64", dtype="<i8"), model.labels_])
+
+
 def main(n: int, **options: int) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        million(n, folder, options)
+
+
+def million(n: int, folder: str, options: dict[str, int]) -> None:
     name = "TimeSensitiveMixture" + "".join(f", {key} {value}" for key, value in options.items())
     data = messages(n)
     truth = np.asarray(data.labels)
     TimeSensitiveMixture(random_state=0).partial_fit(data.X[:2000], data.times[:2000])  # compile
-    model = TimeSensitiveMixture(inference=options, random_state=0)
-    before, spent = peak_mb(), 0.0
+    model = TimeSensitiveMixture(inference=options, history=folder, random_state=0)
+    before, spent = resident_mb(), 0.0
     tenth = n // 10
     for part in range(10):
         rows = slice(part * tenth, (part + 1) * tenth)
@@ -108,21 +126,24 @@ def main(n: int, **options: int) -> None:
             workload=f"{n:,} messages, part {part + 1}",
             model=name,
             seconds=timer.seconds,
-            peak_mb=peak_mb() - before,
-            quality=normalized_mutual_information(model.labels_[rows], truth[rows]),
+            peak_mb=peak_mb(),
+            quality=normalized_mutual_information(all_labels(model, folder)[rows], truth[rows]),
             items_per_second=tenth / timer.seconds,
             n_live=engine.n_live,
+            words_held=int(engine.clusters.whole[engine.live, st.N_TERMS].sum()),
             engine_mb=sum(array.nbytes for array in arrays) / 1e6,
+            resident_mb_more=resident_mb() - before,
         )
+    labels = all_labels(model, folder)
     record(
         "streams",
         workload=f"{n:,} messages",
         model=name,
         seconds=spent,
-        peak_mb=peak_mb() - before,
-        quality=normalized_mutual_information(model.labels_, truth[: 10 * tenth]),
+        peak_mb=peak_mb(),
+        quality=normalized_mutual_information(labels, truth[: 10 * tenth]),
         items_per_second=10 * tenth / spent,
-        n_clusters=int(np.unique(model.labels_).size),
+        n_clusters=int(np.unique(labels).size),
         true_clusters=int(np.unique(truth[: 10 * tenth]).size),
         rate=float(model.kernel_.parameters()[0]) if model.kernel_.parameters().size else 0.0,
     )
@@ -182,6 +203,6 @@ if __name__ == "__main__":
         options = {key: int(value) for key, value in (arg.split("=") for arg in sys.argv[3:])}
         main(int(sys.argv[2]) if len(sys.argv) > 2 else 1_000_000, **options)
     elif what == "rivals":
-        rivals(20_000, 60.0)
+        rivals(20_000, float(sys.argv[2]) if len(sys.argv) > 2 else 60.0)
     else:
         beside_batch(int(sys.argv[2]) if len(sys.argv) > 2 else 20_000, int(sys.argv[3]) if len(sys.argv) > 3 else 15)

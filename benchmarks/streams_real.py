@@ -154,10 +154,16 @@ def disentangle(rows: list[dict[str, str]], kernel: Any) -> np.ndarray:
     return model.fit(rich).labels_
 
 
-def birth_event(model: TimeSensitiveMixture, cluster: int) -> str | None:
-    """The day of the cluster's birth as the model's events tell it: when it first weighed three messages."""
-    found = [event["at"] for event in model.events_ if event["id"] == cluster and event["kind"] == "birth"]
-    return plots.name_of_day(found[0]) if found else None
+def days_of(model: TimeSensitiveMixture, cluster: int, kind: str) -> list[str]:
+    """The days of the cluster's births (when it first weighed three messages) or bursts, as the model's events tell."""
+    found = [event["at"] for event in model.events_ if event["id"] == cluster and event["kind"] == kind]
+    return list(dict.fromkeys(plots.name_of_day(at) for at in found))
+
+
+def by_day(times: np.ndarray) -> dict[str, int]:
+    """How many messages on each of the first days."""
+    days, counts = np.unique(np.floor(times / 86400.0), return_counts=True)
+    return {plots.name_of_day(day * 86400.0)[5:]: int(n) for day, n in list(zip(days, counts, strict=True))[:10]}
 
 
 def news() -> None:
@@ -183,7 +189,10 @@ def news() -> None:
             story=story,
             broke=broke,
             first_message=plots.name_of_day(float(times[members].min())),
-            birth_event=birth_event(model, best),
+            birth_event=days_of(model, best, "birth"),
+            burst_events=days_of(model, best, "burst"),
+            messages_by_day=by_day(times[members]),
+            first_titles=[rows[i]["title_lemmas"] for i in np.flatnonzero(members)[:4]],
             cluster=best,
             size=int(members.sum()),
             share_of_story_that_day=float((about & members & on_day).sum() / (about & on_day).sum()),

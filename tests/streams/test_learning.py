@@ -7,8 +7,9 @@ import pytest
 
 from oracles import streams as oracle
 from shoal.datasets import threads
+from shoal.streams import Inference, TimeSensitiveMixture
 from shoal.streams.kernels_over_time import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
-from shoal.streams.learning import log_prior, maximise, rate_range
+from shoal.streams.learning import draw, log_prior, maximise, rate_range
 
 
 @pytest.mark.parametrize(("alpha", "rate"), [(0.2, 0.5), (1.3, 0.05), (0.7, 2.0)])
@@ -85,3 +86,52 @@ def test_any_kernel_can_be_learned():
     step, alpha = maximise(times[order], [labels[order]], StepKernel())
     assert isinstance(step, StepKernel)
     assert 10.0 < alpha < 1000.0
+
+
+def test_draws_are_from_the_posterior_given_the_labels():
+    """Two parameters, so the posterior can be summed on a grid."""
+    data = threads(150, decay=0.5, concentration=0.5, random_state=2)
+    labels = np.asarray(data.labels)
+    log_rates, log_alphas = np.linspace(-4.0, 2.5, 80), np.linspace(-4.0, 3.0, 80)
+    grid = np.array(
+        [[log_prior(data.times, [labels], np.exp(a), np.exp(r)).value for a in log_alphas] for r in log_rates]
+    )
+    weight = np.exp(grid - grid.max())
+    weight /= weight.sum()
+    rng, kernel, alpha, seen = np.random.default_rng(0), ExponentialKernel(0.1), 3.0, []
+    for _ in range(1500):
+        kernel, alpha = draw(data.times, labels, kernel, alpha, rng, around=kernel)
+        seen.append((np.log(kernel.rate), np.log(alpha)))
+    mean, sd = np.mean(seen[50:], axis=0), np.std(seen[50:], axis=0)
+    exact = np.array([(weight.sum(1) * log_rates).sum(), (weight.sum(0) * log_alphas).sum()])
+    spread = np.array([(weight.sum(1) * log_rates**2).sum(), (weight.sum(0) * log_alphas**2).sum()]) - exact**2
+    # some 700 independent draws: a mean is good to sd / 26
+    np.testing.assert_allclose(mean, exact, atol=0.15 * sd.max())
+    np.testing.assert_allclose(sd, np.sqrt(spread), rtol=0.15)
+
+
+def test_fit_keeps_draws_of_what_it_learns():
+    data = threads(120, length=50, random_state=0)
+    model = TimeSensitiveMixture(base="uniform", strength=3.0, inference=Inference(n_sweeps=40, burn_in=20)).fit(data)
+    draws = model.parameter_draws_
+    assert list(draws) == ["rate", "concentration"]
+    assert len(draws["rate"]) == 20
+    assert draws["rate"].min() < float(model.kernel_.parameters()[0]) < draws["rate"].max()
+    assert model.concentration_ == pytest.approx(np.exp(np.log(draws["concentration"]).mean()))
+    given = TimeSensitiveMixture(StepKernel(), concentration=0.5, inference=Inference(n_sweeps=5, burn_in=2)).fit(data)
+    assert given.concentration_ == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("kernel", [PowerKernel(5.0, 1.0), PeriodicKernel(20.0, 0.05)])
+def test_a_stream_learns_its_concentration_under_any_kernel(kernel):
+    found = []
+    for concentration in (0.2, 5.0):
+        data = threads(
+            1500, n_features=2000, length=12, prior=0.005, decay=0.05, concentration=concentration, random_state=1
+        )
+        inference = Inference(window=60, batch=20)
+        model = TimeSensitiveMixture(kernel, inference=inference, random_state=0).partial_fit(data)
+        found.append(model.concentration_)
+        fixed = TimeSensitiveMixture(kernel, concentration=2.0, inference=inference).partial_fit(data[:100])
+        assert fixed.concentration_ == 2.0
+    assert found[0] < found[1]

@@ -132,6 +132,23 @@ def test_late_messages_take_their_place(data):
     assert model.stream_.n_late == 1
 
 
+@pytest.mark.parametrize("folder", [False, True])
+def test_labels_keep_the_order_of_arrival(data, tmp_path, folder):
+    """Messages that change places in time still get their own labels back."""
+    order = np.arange(600).reshape(-1, 3)[:, ::-1].ravel()
+    history = str(tmp_path / "log") if folder else None
+    model = TimeSensitiveMixture(inference=SMALL, random_state=3, history=history)
+    model.partial_fit(data.X[order], data.times[order])
+    n = 600 - model.stream_.engine.n_docs
+    if folder:
+        labels = np.fromfile(tmp_path / "log" / "labels.int64", dtype="<i8")[:n]
+        times = np.fromfile(tmp_path / "log" / "times.float64", dtype="<f8")[:n]
+    else:
+        labels, times = model.labels_[:n], model.times_[:n]
+    assert distance(labels, np.asarray(data.labels)[order][:n]) < 0.5
+    assert (times == data.times[order][:n]).mean() > 0.99
+
+
 def test_growing_vocabulary():
     model = TimeSensitiveMixture(base="uniform", random_state=0)
     first = model.learn_one(["rain", "rain", "rain", "wind"], time=0.0)

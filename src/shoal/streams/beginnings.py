@@ -117,7 +117,7 @@ class Beginnings:
         seed: int,
         pseudo: tuple[float, float],
     ) -> None:
-        for name in ("samples_", "n_clusters_posterior_", "consensus_labels_", "times_", "order_"):
+        for name in ("samples_", "n_clusters_posterior_", "consensus_labels_", "parameter_draws_", "order_"):
             if name in vars(self):
                 delattr(self, name)
         options = as_inference(self.inference)

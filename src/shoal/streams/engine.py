@@ -181,7 +181,7 @@ class Engine:
         longest = int(np.diff(self.window.starts[: self.n_docs + 1]).max(initial=0))
         slots = len(self.clusters.whole)
         if self._scratch is None or len(self._scratch.gain) < slots or len(self._scratch.order) <= longest:
-            self._scratch = st.empty_scratch(slots, 2 * longest + 16)
+            self._scratch = st.empty_scratch(slots, 2 * longest + 16, len(self.prior.block_real))
         return self._scratch
 
     # --- documents ----------------------------------------------------------------------------------------------------
@@ -383,14 +383,14 @@ class Engine:
             self._enlarge()
 
     def _enlarge(self) -> None:
-        """Twice the room for whatever the last kernel asked for."""
+        """More room for whatever the last kernel asked for; in the large arenas little more than is needed."""
         need = int(self.counters[st.NEED])
         if need == st.SLOTS:
             self.clusters = st.more_slots(self.clusters, 2 * len(self.clusters.whole), self.counters)
         elif need == st.TABLES:
-            self.tables = st.more_tables(self.tables, 2 * len(self.tables.keys))
+            self.tables = st.more_tables(self.tables, st.more_than(len(self.tables.keys)))
         elif need == st.POSTINGS:
-            self.postings = st.more_postings(self.postings, 2 * len(self.postings.slot))
+            self.postings = st.more_postings(self.postings, st.more_than(len(self.postings.slot)))
         elif need == st.EVENTS:
             self.events = st.longer(self.events, 2 * len(self.events))
         else:

@@ -1,4 +1,4 @@
-"""Batch inference: Gibbs chains over all documents, with stochastic EM for what is to be learned."""
+"""Batch inference: Gibbs chains over all documents; what is to be learned is found by stochastic EM, then sampled."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from shoal.progress import task
 from shoal.streams import state as st
 from shoal.streams.engine import EXHAUSTIVE, Engine
 from shoal.streams.kernels_over_time import TimeKernel
-from shoal.streams.learning import learn_strength, maximise
+from shoal.streams.learning import draw, learn_strength, maximise
 from shoal.streams.priors import surprise
 from shoal.streams.state import Prior
 from shoal.threads import ordered_map
@@ -44,7 +44,7 @@ class Chain:
 
     engine: Engine
     samples: list[np.ndarray]  # labels of kept sweeps, as cluster ids of this chain
-    trace: list[tuple[float, float]]  # (concentration, log joint up to a constant) after each learning step
+    draws: list[np.ndarray]  # after burn-in: the kernel's parameters and the concentration after each sweep
 
 
 def copy_of(prior: Prior) -> Prior:
@@ -52,7 +52,7 @@ def copy_of(prior: Prior) -> Prior:
 
 
 def run_chain(X: sp.csr_matrix, times: np.ndarray, prior: Prior, plan: Plan, seed: int) -> Chain:
-    """One chain: documents arrive in order, then sweeps; kernel and concentration move during burn-in."""
+    """One chain: documents arrive in order, then sweeps; kernel and concentration move as :func:`learn` says."""
     engine = Engine.start(
         kernel=plan.kernel,
         concentration=plan.concentration,
@@ -71,9 +71,10 @@ def run_chain(X: sp.csr_matrix, times: np.ndarray, prior: Prior, plan: Plan, see
     with task("sampling", total=plan.n_sweeps) as bar:
         for sweep in range(plan.n_sweeps):
             engine.sweep(engine.uniforms(hi), reach=reach_of(engine, least, plan.tolerance))
-            if sweep < plan.burn_in:
-                learn(engine, times, plan, sweep, chain)
-            elif (sweep - plan.burn_in) % plan.thin == 0:
+            learn(engine, times, plan, sweep)
+            if sweep >= plan.burn_in:
+                chain.draws.append(np.append(engine.kernel.parameters(), engine.concentration))
+            if sweep >= plan.burn_in and (sweep - plan.burn_in) % plan.thin == 0:
                 chain.samples.append(engine.labels.copy())
             bar.advance(1, clusters=engine.n_live)
     if not chain.samples:
@@ -98,33 +99,54 @@ def reach_of(engine: Engine, least: float, tolerance: float) -> float:
     return float((least + math.log(odds)) / engine.rate)
 
 
-def learn(engine: Engine, times: np.ndarray, plan: Plan, sweep: int, chain: Chain) -> None:
-    """An M step: longer than asked for in the first half of burn-in, averaged in the second.
+def learn(engine: Engine, times: np.ndarray, plan: Plan, sweep: int) -> None:
+    """Move the parameters: M steps in the first half of burn-in, from then on draws from their posterior.
 
-    Labels change slowly when the parameters do, so plain steps are far too short; twice as long ones still converge.
+    Labels change slowly when the parameters do, so plain M steps are far too short; twice as long ones find the
+    region. Draws given the labels then make the whole chain one of labels and parameters, without a bias.
     """
-    if sweep % 2 == 0:
-        return
-    if plan.learn_strength:
+    if plan.learn_strength and sweep < plan.burn_in and sweep % 2 == 1:
         learn_strength(engine)
     if not (plan.learn_kernel or plan.learn_concentration):
         return
+    if sweep < plan.burn_in // 2:
+        if sweep % 2 == 1:
+            engine.set_time(*eager_step(engine, times, plan))
+        return
+    rng = np.random.default_rng([engine.seed, sweep])
+    engine.set_time(
+        *draw(
+            times,
+            engine.labels,
+            engine.kernel,
+            engine.concentration,
+            rng,
+            around=plan.kernel,
+            moves_kernel=plan.learn_kernel,
+            moves_concentration=plan.learn_concentration,
+        )
+    )
+
+
+def eager_step(engine: Engine, times: np.ndarray, plan: Plan) -> tuple[TimeKernel, float]:
+    """An M step that goes farther than asked for."""
     kernel, alpha = maximise(times, [engine.labels], engine.kernel if plan.learn_kernel else Fixed(engine.kernel))
-    late = sweep - plan.burn_in // 2
-    step = EAGER_STEP if late <= 0 else 1.0 / (1.0 + late / 4.0)
     if plan.learn_kernel:
         before = np.log(engine.kernel.parameters())
-        moved = np.exp(before + step * (np.log(kernel.parameters()) - before))
-        kernel = engine.kernel.with_parameters(moved)
+        kernel = engine.kernel.with_parameters(np.exp(before + EAGER_STEP * (np.log(kernel.parameters()) - before)))
     else:
         kernel = engine.kernel
-    if plan.learn_concentration:
-        log_alpha = math.log(engine.concentration)
-        alpha = math.exp(log_alpha + step * (math.log(alpha) - log_alpha))
-    else:
-        alpha = engine.concentration
-    engine.set_time(kernel, alpha)
-    chain.trace.append((alpha, float(engine.n_live)))
+    if not plan.learn_concentration:
+        return kernel, engine.concentration
+    log_alpha = math.log(engine.concentration)
+    return kernel, math.exp(log_alpha + EAGER_STEP * (math.log(alpha) - log_alpha))
+
+
+def typical(chains: list[Chain]) -> tuple[TimeKernel, float]:
+    """The kernel and the concentration in the middle of all draws (means of logarithms)."""
+    kernel = chains[0].engine.kernel
+    middle = np.exp(np.log(np.concatenate([chain.draws for chain in chains])).mean(axis=0))
+    return kernel.with_parameters(middle[:-1]) if middle.size > 1 else kernel, float(middle[-1])
 
 
 class Fixed(TimeKernel):

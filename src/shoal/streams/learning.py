@@ -1,4 +1,4 @@
-"""Learning the concentration and the kernel's parameters: the M step of stochastic EM.
+"""Learning the concentration and the kernel's parameters: the M step of stochastic EM, and draws from their posterior.
 
 Given samples S of the labels, maximise the mean of log P(S | T) = K log alpha + sum log w_i - sum log(T_i + alpha).
 For a fixed kernel the best alpha solves K = sum alpha / (T_i + alpha), which has one root; only the kernel is searched.
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 STRENGTH_STEPS = np.array([0.7, 0.85, 1.0, 1.18, 1.4])
 MANY_CLUSTERS = 200  # enough to judge the strength by
+CONCENTRATION_RANGE = (-12.0, 20.0)  # in logs, as in best_concentration
+SLICE = 0.3  # width of a slice sampler's first step, in logs
+DRAWS_BETWEEN_SWEEPS = 2
 SLOWEST, FASTEST = 1e-2, 20.0  # learned rates lie between SLOWEST / whole span and FASTEST / mean gap
 
 
@@ -74,7 +77,7 @@ def best_concentration(totals: np.ndarray, n_clusters: float) -> float:
     def excess(log_alpha: float) -> float:
         return wanted - float((1.0 / (1.0 + totals * math.exp(-log_alpha))).sum())
 
-    lo, hi = -12.0, 20.0
+    lo, hi = CONCENTRATION_RANGE
     if excess(lo) * excess(hi) > 0:  # too few or too many clusters for any concentration between
         return math.exp(lo) if excess(lo) < 0 else math.exp(hi)
     return math.exp(brentq(excess, lo, hi, xtol=1e-6))
@@ -148,6 +151,94 @@ def _maximise_any(times: np.ndarray, samples: Sequence[np.ndarray], kernel: Time
     )
     better = kernel.with_parameters(start * np.exp(np.clip(found.x, -6.0, 6.0)))
     return better, at(better)[1]
+
+
+def draw(
+    times: np.ndarray, labels: np.ndarray, kernel: TimeKernel, concentration: float, rng: np.random.Generator, *,
+    around: TimeKernel, moves_kernel: bool = True, moves_concentration: bool = True,
+) -> tuple[TimeKernel, float]:  # fmt: skip
+    """The kernel's parameters and the concentration drawn anew, given the labels: slice sampling in their logarithms.
+
+    Their prior is flat in the logarithm, over the rates that could matter for these times (other parameters: within e^6
+    of those of the kernel ``around``). Drawing them between sweeps makes the chain one of labels and parameters
+    together, so its spread holds the labels' uncertainty too.
+    """
+    dense, n_clusters = dense_labels(labels)
+    start = kernel.parameters() if moves_kernel else np.zeros(0)
+    slowest, fastest = rate_range(times)
+    bounds = [(math.log(slowest), math.log(fastest))] if isinstance(kernel, ExponentialKernel) else []
+    bounds = (bounds or [(float(x) - 6.0, float(x) + 6.0) for x in np.log(around.parameters())])[: start.size]
+    bounds += [CONCENTRATION_RANGE] if moves_concentration else []
+
+    def log_prob(at: np.ndarray) -> float:
+        here = kernel.with_parameters(np.exp(at[: start.size])) if start.size else kernel
+        log_alpha = float(at[-1]) if moves_concentration else math.log(concentration)
+        return _log_prob(times, dense, n_clusters, here, log_alpha)
+
+    at = np.log(np.append(start, concentration) if moves_concentration else start)
+    at = np.clip(at, [lo for lo, _ in bounds], [hi for _, hi in bounds])
+    value = log_prob(at)
+    for _ in range(DRAWS_BETWEEN_SWEEPS):
+        for which, (lo, hi) in enumerate(bounds):
+            value = slice_step(log_prob, at, which, value, lo, hi, rng)
+    found = kernel.with_parameters(np.exp(at[: start.size])) if start.size else kernel
+    return found, math.exp(at[-1]) if moves_concentration else concentration
+
+
+def _log_prob(times: np.ndarray, dense: np.ndarray, n_clusters: int, kernel: TimeKernel, log_alpha: float) -> float:
+    """log P(S | T) of one sample of the labels."""
+    totals = np.zeros(len(times))
+    if isinstance(kernel, ExponentialKernel):
+        rate = float(kernel.parameters()[0])
+        learning_kernels.total_weights(times, rate, totals, np.zeros(len(times)))
+        log_w = learning_kernels.member_weights(times, dense, n_clusters, rate)[0]
+    else:
+        waves = np.ascontiguousarray(np.stack(kernel.waves()))
+        learning_kernels.wave_totals(times, waves, totals)
+        log_w = learning_kernels.wave_members(times, dense, n_clusters, waves)[0]
+    return float(log_w + n_clusters * log_alpha - np.log(totals + math.exp(log_alpha)).sum())
+
+
+def slice_step(
+    log_prob: Callable[[np.ndarray], float],
+    at: np.ndarray,
+    which: int,
+    value: float,
+    lo: float,
+    hi: float,
+    rng: np.random.Generator,
+) -> float:
+    """Draw one coordinate of ``at`` anew, in place: step out from it, then shrink to it. Returns its log probability.
+
+    >>> rng, at, seen = np.random.default_rng(0), np.zeros(1), []
+    >>> value = 0.0
+    >>> for _ in range(4000):
+    ...     value = slice_step(lambda x: -0.5 * float(x[0]) ** 2, at, 0, value, -20.0, 20.0, rng)
+    ...     seen.append(at[0])
+    >>> abs(float(np.mean(seen))) < 0.1, abs(float(np.std(seen)) - 1.0) < 0.1
+    (True, True)
+    """
+    here, height = at[which], value - rng.exponential()
+
+    def inside(x: float) -> bool:
+        at[which] = x
+        return log_prob(at) > height
+
+    left = max(lo, here - SLICE * rng.random())
+    right = min(hi, left + SLICE)
+    while left > lo and inside(left):
+        left = max(lo, left - SLICE)
+    while right < hi and inside(right):
+        right = min(hi, right + SLICE)
+    while True:
+        at[which] = rng.uniform(left, right)
+        value = log_prob(at)
+        if value > height:
+            return value
+        if right - left < 1e-12:  # the slice has shrunk to where we were
+            at[which] = here
+            return log_prob(at)
+        left, right = (at[which], right) if at[which] < here else (left, at[which])
 
 
 def learn_strength(engine: Engine, times_likeliest: float = 1.0) -> None:

@@ -6,9 +6,11 @@ import math
 import numpy as np
 
 from shoal.jit import kernel
-from shoal.streams.likelihood_kernels import base_of, log_gamma
-from shoal.streams.state import BASE_TIME, SIZE_CLASS, SLOT, SMALLEST_TABLE, START, STRENGTH, TIME
+from shoal.streams.likelihood_kernels import HUGE, log_gamma, pseudo_count
+from shoal.streams.state import BASE_TIME, N_BASE, PREV, SIZE_CLASS, SLOT, SMALLEST_TABLE, START, STRENGTH, TIME
 from shoal.streams.weight_kernels import carry_wave, wave_weight
+
+FEW = 16.0  # so many factors are multiplied rather than taken from log Gamma
 
 
 @kernel
@@ -106,22 +108,54 @@ def grid_update(clusters, window, upto, rates, log_alphas, total_u, clock, keep,
 
 
 @kernel
+def births_update(clusters, window, upto, waves, log_alphas, total_wave, clock, keep, log_liks):
+    """Add the documents that settle to the likelihood of every concentration on a grid, for any kernel."""
+    alphas = np.exp(log_alphas)
+    for i in range(upto):
+        c, t = window.doc[i, SLOT], window.doc_real[i, TIME]
+        first = window.doc[i, PREV] < 0 and clusters.whole[c, N_BASE] == 0
+        gap = max(0.0, t - clock[0])
+        total = wave_weight(waves, total_wave, gap)
+        carry_wave(waves, total_wave, gap, total_wave)
+        for a in range(len(alphas)):
+            log_liks[a] = keep * log_liks[a] + (log_alphas[a] if first else 0.0) - math.log(total + alphas[a])
+        clock[0] = max(clock[0], t)
+
+
+@kernel
 def strength_evidence(clusters, tables, prior, floor, slots, factors, out):
-    """log P(words of these clusters) when the base measure of words is made stronger by each factor."""
+    """log P(words of these clusters), up to a constant, when their base measure is made stronger by each factor."""
     out[:] = 0.0
-    strength = prior.block_real[0, STRENGTH]
+    strength, log_factors = prior.block_real[0, STRENGTH], np.log(factors)
+    keys, counts, block_of = tables.keys, tables.counts, prior.block
+    block_real, seen = prior.block_real, prior.seen
+    products = np.ones(len(factors))
+    n_words = 0
     for c in slots:
         start = clusters.whole[c, START]
         for k in range(len(factors)):
             total = factors[k] * strength
             out[k] += log_gamma(total) - log_gamma(total + clusters.totals[c, 0])
         for at in range(start, start + (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS])):
-            feature = tables.keys[at]
-            if feature >= 0 and tables.counts[at] > 0.0 and prior.block[feature] == 0:
-                base, count = base_of(prior, floor, feature), float(tables.counts[at])
+            feature = keys[at]
+            if feature < 0 or counts[at] <= 0.0 or block_of[feature] != 0:
+                continue
+            count = float(counts[at])
+            # Gamma(b + n) / Gamma(b) = b (b + 1) ... (b + n - 1), and the first factor b is a constant times the factor
+            n_words += 1
+            if count == 1.0:
+                continue
+            base = pseudo_count(seen, block_real, floor, feature, 0)
+            if count <= FEW and count == math.floor(count):
+                for k in range(len(factors)):
+                    for more in range(1, int(count)):
+                        products[k] *= factors[k] * base + more
+                    if products[k] > HUGE:
+                        out[k] += math.log(products[k])
+                        products[k] = 1.0
+            else:
                 for k in range(len(factors)):
                     b = factors[k] * base
-                    if count == 1.0:
-                        out[k] += math.log(b)
-                    else:
-                        out[k] += log_gamma(count + b) - log_gamma(b)
+                    out[k] += log_gamma(count + b) - log_gamma(b + 1.0)
+    for k in range(len(factors)):
+        out[k] += math.log(products[k]) + n_words * log_factors[k]

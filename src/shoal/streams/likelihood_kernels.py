@@ -27,6 +27,8 @@ from shoal.streams.state import (
 )
 from shoal.streams.table_kernels import add_term, find
 
+HUGE = 1e200  # a product of ratios beyond it is turned into its logarithm
+
 
 @kernel
 def log_gamma(x):
@@ -45,7 +47,7 @@ def log_gamma(x):
 def log_rising(count, base, amount):
     """log [Gamma(count + base + amount) Gamma(base) / (Gamma(count + base) Gamma(base + amount))]."""
     if amount == 1.0:
-        return math.log1p(count / base)
+        return math.log(1.0 + count / base)
     if amount <= 8.0 and amount == math.floor(amount):
         product = 1.0
         for more in range(int(amount)):
@@ -61,47 +63,64 @@ def growth(numbers, t):
 
 
 @kernel
-def base_of(prior, floor, feature):
-    """The base measure's pseudo-count of one feature."""
-    return pseudo_count(prior.seen, prior.block_real, floor, feature, prior.block[feature])
-
-
-@kernel
 def pseudo_count(seen, block_real, floor, feature, block):
+    """The base measure's pseudo-count of one feature."""
     share = (seen[feature] + floor) / (block_real[block, MASS] + floor * block_real[block, WIDTH])
     return block_real[block, STRENGTH] * share
 
 
 @kernel
-def length_gain(clusters, prior, window, numbers, c, i, scale):
+def prepare(prior, window, numbers, scratch, i):
+    """What every cluster's score of document i needs of the document alone: pseudo-counts, and gains of its lengths."""
+    bases, features, block_of = scratch.bases, window.features, prior.block
+    block_real, seen, floor = prior.block_real, prior.seen, numbers[FLOOR]
+    lo = window.starts[i]
+    for entry in range(lo, window.starts[i + 1]):
+        feature = features[entry]
+        bases[entry - lo] = pseudo_count(seen, block_real, floor, feature, block_of[feature])
+    for block in range(block_real.shape[0]):
+        strength = block_real[block, STRENGTH]
+        scratch.fresh[block] = log_gamma(strength + window.lengths[i, block]) - log_gamma(strength)
+
+
+@kernel
+def length_gain(clusters, prior, window, scratch, c, i, scale):
     """The part of a Dirichlet-multinomial's gain that depends on lengths alone."""
     gain = 0.0
     for block in range(prior.block_real.shape[0]):
         length = window.lengths[i, block]
         if length > 0.0:
-            strength = prior.block_real[block, STRENGTH]
-            total = clusters.totals[c, block] / scale + strength
+            total = clusters.totals[c, block] / scale + prior.block_real[block, STRENGTH]
             before = clusters.log_gamma[c, block] if scale == 1.0 else log_gamma(total)
-            fresh = log_gamma(strength + length) - log_gamma(strength)
-            gain += prior.block_real[block, EVIDENCE_WEIGHT] * (before - log_gamma(total + length) + fresh)
+            more = before - log_gamma(total + length) + scratch.fresh[block]
+            gain += prior.block_real[block, EVIDENCE_WEIGHT] * more
     return gain
 
 
 @kernel
-def multinomial_gain(clusters, tables, prior, window, numbers, c, i, scale):
-    gain = length_gain(clusters, prior, window, numbers, c, i, scale)
+def multinomial_gain(clusters, tables, prior, window, scratch, c, i, scale):
+    """The gain of a prepared document. Ratios are multiplied, and their logarithm is taken once."""
+    gain = length_gain(clusters, prior, window, scratch, c, i, scale)
     start, mask = clusters.whole[c, START], (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS]) - 1
     # taken out of their tuples once: in the loop each look into a tuple would count references
     keys, counts, features, amounts, block_of = tables.keys, tables.counts, window.features, window.counts, prior.block
-    block_real, seen, floor = prior.block_real, prior.seen, numbers[FLOOR]
-    for entry in range(window.starts[i], window.starts[i + 1]):
+    block_real, bases = prior.block_real, scratch.bases
+    one_kind = block_real.shape[0] == 1 and block_real[0, EVIDENCE_WEIGHT] == 1.0
+    lo, product = window.starts[i], 1.0
+    for entry in range(lo, window.starts[i + 1]):
         feature = features[entry]
         at = find(keys, start, mask, feature)
-        if at >= 0 and counts[at] > 0.0:
-            block = block_of[feature]
-            base = pseudo_count(seen, block_real, floor, feature, block)
-            gain += block_real[block, EVIDENCE_WEIGHT] * log_rising(counts[at] / scale, base, float(amounts[entry]))
-    return gain
+        if at < 0 or counts[at] <= 0.0:
+            continue
+        count, base, amount = counts[at] / scale, bases[entry - lo], float(amounts[entry])
+        if one_kind and amount == 1.0:
+            product *= 1.0 + count / base
+            if product > HUGE:
+                gain += math.log(product)
+                product = 1.0
+        else:
+            gain += block_real[block_of[feature], EVIDENCE_WEIGHT] * log_rising(count, base, amount)
+    return gain + math.log(product)
 
 
 @kernel
@@ -160,10 +179,10 @@ def gaussian_gain(clusters, prior, window, c, i):
 
 
 @kernel
-def gain_of(clusters, tables, prior, window, counters, numbers, c, i, scale):
-    """log P(d_i | c) - log P(d_i | new), word by word."""
+def gain_of(clusters, tables, prior, window, counters, numbers, scratch, c, i, scale):
+    """log P(d_i | c) - log P(d_i | new), word by word, of a prepared document."""
     if counters[FAMILY] == MULTINOMIAL:
-        return multinomial_gain(clusters, tables, prior, window, numbers, c, i, scale)
+        return multinomial_gain(clusters, tables, prior, window, scratch, c, i, scale)
     if counters[FAMILY] == BERNOULLI:
         return bernoulli_gain(clusters, tables, window, numbers, c, i)
     return gaussian_gain(clusters, prior, window, c, i)

@@ -17,7 +17,7 @@ import numpy as np
 from shoal.base import storable
 from shoal.errors import BadInput, BadSource
 from shoal.streams import state as st
-from shoal.streams.engine import Engine
+from shoal.streams.engine import Engine, writable
 from shoal.streams.state import WORTH_TELLING
 
 
@@ -107,13 +107,15 @@ class History:
     lives: dict[int, Life] = field(default_factory=dict)  # in memory: all without a folder, dormant ones with it
     merged: dict[int, int] = field(default_factory=dict)  # emptied clusters and who got their documents
     names: dict[int, str] = field(default_factory=dict)
-    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    n_labels: int = 0
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # by number of arrival
+    times: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    n_labels: int = 0  # beyond the last that settled; a message that came early for its time may settle later
     n_retired: int = 0
     edits: list[dict[str, Any]] = field(default_factory=list)  # what users did, as events
 
     def __post_init__(self) -> None:
-        self.labels = np.array(self.labels) if not self.labels.flags.writeable else self.labels
+        for name in ("labels", "times"):
+            setattr(self, name, writable(getattr(self, name)))
         if self.folder is not None:
             try:
                 Path(self.folder).mkdir(parents=True, exist_ok=True)
@@ -124,17 +126,19 @@ class History:
         vars(self).update(state)
         self.__post_init__()
 
-    def keep_labels(self, labels: np.ndarray) -> None:
-        """Labels of documents that have settled, in order."""
+    def keep(self, numbers: np.ndarray, labels: np.ndarray, times: np.ndarray) -> None:
+        """Documents that have settled: their numbers in order of arrival, clusters and times."""
+        beyond = max(self.n_labels, int(numbers.max()) + 1)
         if self.folder is not None:
-            with open(Path(self.folder) / "labels.int64", "ab") as out:
-                out.write(labels.astype("<i8").tobytes())
+            first = int(numbers.min())
+            patch(Path(self.folder) / "labels.int64", "<i8", first, numbers - first, labels)
+            patch(Path(self.folder) / "times.float64", "<f8", first, numbers - first, times)
         else:
-            need = self.n_labels + len(labels)
-            if need > len(self.labels):
-                self.labels = st.longer(self.labels, max(need, 2 * len(self.labels), 1024))
-            self.labels[self.n_labels : need] = labels
-        self.n_labels += len(labels)
+            if beyond > len(self.labels):
+                size = max(beyond, 2 * len(self.labels), 1024)
+                self.labels, self.times = st.longer(self.labels, size, -1), st.longer(self.times, size)
+            self.labels[numbers], self.times[numbers] = labels, times
+        self.n_labels = beyond
 
     def retire(self, life: Life) -> None:
         """A cluster is gone; those that mattered are remembered."""
@@ -166,6 +170,19 @@ class History:
             if life.id == id_:
                 return life
         raise BadInput(f"no retired cluster has id {id_} (those that never had {WORTH_TELLING} members are not kept).")
+
+
+def patch(path: Path, kind: str, first: int, places: np.ndarray, values: np.ndarray) -> None:
+    """Write values at places (counted from ``first``) of a file of numbers; what lies between stays as it is."""
+    size = np.dtype(kind).itemsize
+    with open(path, "r+b" if path.exists() else "w+b") as out:
+        out.seek(first * size)
+        span = np.zeros(int(places.max()) + 1, dtype=kind)
+        there = np.frombuffer(out.read(span.nbytes), dtype=kind)
+        span[: there.size] = there
+        span[places] = values
+        out.seek(first * size)
+        out.write(span.tobytes())
 
 
 def follow(merged: dict[int, int], id_: int) -> int:

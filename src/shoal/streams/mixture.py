@@ -18,7 +18,7 @@ from shoal.streams.beginnings import Beginnings
 from shoal.streams.edits import Edits
 from shoal.streams.engine import Engine
 from shoal.streams.evidence import Evidence
-from shoal.streams.gibbs import Plan, run_chains
+from shoal.streams.gibbs import Plan, run_chains, typical
 from shoal.streams.kernels_over_time import TimeKernel
 from shoal.streams.lives import Life, events_of, follow, life_from_members, life_of_slot
 from shoal.streams.options import as_inference
@@ -54,10 +54,12 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
 
     Attributes
     ----------
+    times_ : when each message came, in the order given
     labels_ : id of the cluster of each message seen, in the order given; ids are stable and never used again
     clusters_ : the lives of clusters, largest first: born, rose, peak, last_seen, size, counts over time, merged_into
     events_ : births, bursts, merges and deaths in order of time
     kernel_, concentration_ : as given or learned
+    parameter_draws_ : after ``fit``, draws of the kernel's parameters and of the concentration from their posterior
     samples_, n_clusters_posterior_, consensus_labels_ : after ``fit``, kept samples and what they say together
 
     Examples
@@ -139,7 +141,8 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         samples = np.array([by_birth(labels) for chain in chains for labels in chain.samples], dtype=np.int32)
         labels = samples[closest_sample(samples)].astype(np.int64)
         engine = chains[0].engine
-        kernel, concentration = engine.kernel, engine.concentration
+        kernel, concentration = typical(chains)
+        draws = np.concatenate([chain.draws for chain in chains])
         self._start_stream(family, engine.prior, kernel, concentration, seeds[0], self._pseudo(rows))
         self.stream_.engine.append(rows, clock, first_number=0)
         self.stream_.engine.place(labels)
@@ -149,7 +152,8 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         self.samples_ = samples[:, back]
         self.n_clusters_posterior_ = number_posterior(samples)
         self.consensus_labels_ = labels[back]
-        self.times_ = clock[back]
+        names = [*kernel.learned_names()[: draws.shape[1] - 1], "concentration"]
+        self.parameter_draws_ = {name: draws[:, at] for at, name in enumerate(names)}
         return self
 
     def partial_fit(self, X: Any, times: Any = None) -> TimeSensitiveMixture:
@@ -230,15 +234,29 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         """Cluster of each message seen so far, in the order given (with a history folder: of those in the window)."""
         if not hasattr(self, "stream_"):
             raise AttributeError("labels_ appears once the model has been fitted")
-        history = self.stream_.history
-        settled = history.labels[: history.n_labels] if history.folder is None else np.zeros(0, dtype=np.int64)
-        window = self.stream_.engine.window.doc[: self.stream_.engine.n_docs, st.NUMBER]
-        recent = self.stream_.engine.labels[np.argsort(window, kind="stable")]
-        labels = np.concatenate([settled, recent])
+        return self._in_order_given(self.stream_.history.labels, self.stream_.engine.labels)
+
+    @property
+    def times_(self) -> np.ndarray:
+        """When each of these messages came."""
+        if not hasattr(self, "stream_"):
+            raise AttributeError("times_ appears once the model has been fitted")
+        engine = self.stream_.engine
+        return self._in_order_given(self.stream_.history.times, engine.window.doc_real[: engine.n_docs, st.TIME])
+
+    def _in_order_given(self, settled: np.ndarray, recent: np.ndarray) -> np.ndarray:
+        """Of each message seen (with a history folder: of those in the window), in the order given."""
+        stream = self.stream_
+        numbers = stream.engine.window.doc[: stream.engine.n_docs, st.NUMBER]
+        if stream.history.folder is not None:
+            return np.asarray(recent[np.argsort(numbers, kind="stable")])
+        values = np.zeros(stream.n_seen, dtype=recent.dtype)
+        values[: stream.history.n_labels] = settled[: stream.history.n_labels]
+        values[numbers] = recent
         n = len(getattr(self, "order_", ()))
-        if n and history.folder is None:
-            labels[:n] = labels[:n][self.order_]
-        return labels
+        if n:
+            values[:n] = values[:n][self.order_]
+        return values
 
     @property
     def kernel_(self) -> TimeKernel:
@@ -255,9 +273,9 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         """The lives of all clusters worth telling, largest first; live ones of any size."""
         stream = self._stream_or_missing("clusters_")
         living = [life_of_slot(stream.engine, int(slot)) for slot in stream.engine.live]
-        if hasattr(self, "times_") and stream.history.n_labels == 0 and len(self.times_) == len(self.labels_):
-            labels = self.labels_
-            living = [life_from_members(id_, self.times_[labels == id_]) for id_ in np.unique(labels)]
+        if hasattr(self, "samples_") and stream.n_seen == len(self.order_):
+            labels, times = self.labels_, self.times_
+            living = [life_from_members(id_, times[labels == id_]) for id_ in np.unique(labels)]
         lives = living + [life for life in stream.history.all_lives() if not life.alive]
         for life in lives:
             life.name = stream.history.names.get(life.id, life.name)
@@ -309,12 +327,16 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         """Clusters over time, the stream of their weights, the stories of each day, and how sure it all is."""
         from shoal.streams import plots
 
-        if hasattr(self, "times_") and len(self.times_) == len(self.labels_):
+        if self._stream_or_missing("figures").n_seen > 1:
             says = "Each dot is a message; clusters in the order of their birth."
             yield "Clusters over time", says, lambda: plots.time_versus_cluster(self)
             yield "The stream", "How much each of the largest clusters weighs.", lambda: plots.stream_graph(self)
             if 2 <= np.ptp(self.times_) / 86400.0 <= 400:
-                yield "Top stories of each day", "Bold if born that day.", lambda: plots.top_stories_table(self)
+                yield (
+                    "Top stories of each day",
+                    "Bold if born that day, ↑ if it burst.",
+                    lambda: plots.top_stories_table(self),
+                )
         if getattr(self, "samples_", None) is not None and len(self.samples_) > 1:
             yield "How many clusters", "In the kept samples.", lambda: plots.number_of_clusters(self)
             says = "Dark where two messages are together in most samples."
@@ -327,8 +349,8 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         if engine.n_docs != len(self.labels_):
             return None
         gains = np.zeros(engine.n_docs)
-        clusters, tables, _, prior, window, _, counters, numbers, _ = engine.arrays()
-        own_gains(clusters, tables, prior, window, counters, numbers, engine.n_docs, gains)
+        clusters, tables, _, prior, window, _, counters, numbers, scratch = engine.arrays()
+        own_gains(clusters, tables, prior, window, counters, numbers, scratch, engine.n_docs, gains)
         gains /= np.maximum(1.0, engine.window.lengths[: engine.n_docs].sum(axis=1))
         order = getattr(self, "order_", None)
         return gains if order is None else gains[order]

@@ -114,6 +114,59 @@ class GridLearner:
         return np.where(n[:, 0] > 0, best, self.at[0])
 
 
+@storable
+@dataclass
+class BirthLearner:
+    """log P(labels | times) on a grid of concentrations, under a kernel that is given (a power law, a periodic one)."""
+
+    log_alphas: np.ndarray
+    total_wave: np.ndarray  # (waves, 2) the kernel's sums over all settled documents
+    clock: np.ndarray  # (1,) time of the last settled document
+    log_liks: np.ndarray
+    at: int
+
+    @classmethod
+    def beside(cls, engine: Engine) -> BirthLearner:
+        """A learner for the engine's kernel, which has settled nothing yet."""
+        at = int(np.argmin(np.abs(np.log(CONCENTRATIONS / START_CONCENTRATION))))
+        first = np.full(1, engine.window.doc_real[0, st.TIME])
+        wave = np.zeros((engine.waves.shape[1], 2))
+        return cls(np.log(CONCENTRATIONS), wave, first, np.zeros(CONCENTRATIONS.size), at)
+
+    def __post_init__(self) -> None:
+        for name in ("log_alphas", "total_wave", "clock", "log_liks"):
+            setattr(self, name, writable(getattr(self, name)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self.__post_init__()
+
+    @property
+    def concentration(self) -> float:
+        """Births are favoured as by :class:`GridLearner`."""
+        return EAGERNESS * math.exp(self.log_alphas[self.at])
+
+    def settle(self, engine: Engine, upto: int) -> None:
+        """Take in the first documents of the window, which are about to settle."""
+        learning_kernels.births_update(
+            engine.clusters,
+            engine.window,
+            upto,
+            engine.waves,
+            self.log_alphas,
+            self.total_wave,
+            self.clock,
+            1.0 - 1.0 / MEMORY_DOCS,
+            self.log_liks,
+        )
+
+    def choose(self) -> bool:
+        """One step towards the best concentration; whether anything changed."""
+        step = int(np.sign(int(np.argmax(self.log_liks)) - self.at))
+        self.at += step
+        return step != 0
+
+
 def typical_gap(times: np.ndarray) -> float:
     """The mean gap between messages, 1 where a clock stands still.
 

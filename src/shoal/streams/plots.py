@@ -9,6 +9,7 @@ import numpy as np
 
 from shoal.drawing import figure as new_figure
 from shoal.errors import BadInput
+from shoal.streams.lives import bursts
 
 if TYPE_CHECKING:
     from shoal.streams.mixture import TimeSensitiveMixture
@@ -25,6 +26,7 @@ class Story(NamedTuple):
     messages: int  # on that day
     words: list[str]
     born: float  # when it first weighed three messages
+    burst: bool  # whether it began to speak much more than usual that day
 
 
 def colours(n: int) -> Any:
@@ -36,11 +38,9 @@ def colours(n: int) -> Any:
 
 
 def times_of(model: TimeSensitiveMixture, times: Any) -> np.ndarray:
-    """Times of the model's messages: given, or those of ``fit``."""
+    """Times of the model's messages: given, or as the model saw them."""
     if times is None:
-        times = getattr(model, "times_", None)
-    if times is None:
-        raise BadInput("a stream keeps no times of settled messages; give the times of all messages seen.")
+        times = model.times_
     times = np.asarray(getattr(times, "times", times), dtype=np.float64)
     if len(times) != len(model.labels_):
         raise BadInput(f"{len(times)} times were given for {len(model.labels_)} messages; give one for each.")
@@ -160,15 +160,17 @@ def top_stories(
     """The clusters with the most messages in each day (or other step of the clock), largest first."""
     clock, labels = times_of(model, times), model.labels_
     days = np.floor(clock / step)
-    rose = {life.id: life.born if life.rose is None else life.rose for life in model.clusters_}
+    lives = {life.id: life for life in model.clusters_}
     stories = []
     for day in np.unique(days):
         at_day, counts = np.unique(labels[days == day], return_counts=True)
         for at in np.argsort(-counts, kind="stable")[:n]:
             cluster = int(at_day[at])
-            born = rose.get(cluster, float(day * step))
+            life = lives.get(cluster)
+            born = float(day * step) if life is None else life.born if life.rose is None else life.rose
+            burst = life is not None and any(born < when and when // step == day for when in bursts(life))
             words = words_for(model, cluster, n_words)
-            stories.append(Story(name_of_day(day * step), cluster, int(counts[at]), words, born))
+            stories.append(Story(name_of_day(day * step), cluster, int(counts[at]), words, born, burst))
     return stories
 
 
@@ -184,9 +186,11 @@ def top_stories_table(model: TimeSensitiveMixture, times: Any = None, *, n: int 
         axis.text(0, row, day, fontsize=8, va="center", color=GREY)
         for column, story in enumerate(story for story in stories if story.day == day):
             fresh = name_of_day(np.floor(story.born / step) * step) == day
-            text = f"{story.messages:,}  {' '.join(story.words) or f'cluster {story.cluster}'}"
+            text = f"{story.messages:,}{' ↑' if story.burst else ''}  "
+            text += " ".join(story.words) or f"cluster {story.cluster}"
             axis.text(1 + 3 * column, row, text[:44], fontsize=8, va="center", weight="bold" if fresh else "normal")
-    axis.text(0, -0.9, "Top stories of each day: messages and words; bold if born that day", fontsize=9, weight="bold")
+    title = "Top stories of each day: messages and words; bold if born that day, ↑ if it burst"
+    axis.text(0, -0.9, title, fontsize=9, weight="bold")
     return figure
 
 

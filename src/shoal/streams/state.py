@@ -33,6 +33,7 @@ NOTHING, SLOTS, TABLES, POSTINGS, EVENTS = range(5)
 WORTH_TELLING = 3  # a cluster that never weighed so much makes no events and, once gone, leaves no life behind
 SMALLEST_TABLE, SMALLEST_POSTING, N_CLASSES = 16, 4, 28
 LIFE_BINS = 32
+SMALL_ARENA = 1 << 20
 
 
 @storable
@@ -108,12 +109,13 @@ class Links(NamedTuple):
 
 class Scratch(NamedTuple):
     gain: np.ndarray  # (slots,) zero between documents
-    touched: np.ndarray
+    touched: np.ndarray  # (slots + 1,) where gain is not zero; one more is written over
     candidates: np.ndarray
     scores: np.ndarray
     order: np.ndarray  # (longest document,)
     lengths: np.ndarray
-    by_count: np.ndarray  # (64,)
+    bases: np.ndarray  # (longest document,) pseudo-count of each of its words
+    fresh: np.ndarray  # (blocks,) what a document's length gains in a new cluster
 
 
 def empty_clusters(slots: int, n_blocks: int, n_waves: int, n_dense: int, n_rates: int = 0) -> Clusters:
@@ -169,15 +171,16 @@ def empty_window(n_docs: int, n_entries: int, n_blocks: int, n_waves: int, n_den
     )
 
 
-def empty_scratch(slots: int, longest: int) -> Scratch:
+def empty_scratch(slots: int, longest: int, n_blocks: int) -> Scratch:
     return Scratch(
         np.zeros(slots),
-        np.zeros(slots, dtype=np.int64),
+        np.zeros(slots + 1, dtype=np.int64),
         np.zeros(slots + 2, dtype=np.int64),
         np.zeros(slots + 2),
         np.zeros(longest + 1, dtype=np.int64),
         np.zeros(longest + 1, dtype=np.int64),
-        np.zeros(64),
+        np.zeros(longest + 1),
+        np.zeros(n_blocks),
     )
 
 
@@ -200,6 +203,11 @@ def more_slots(clusters: Clusters, slots: int, counters: np.ndarray) -> Clusters
     fresh.free[slots - old : slots - old + n_free] = clusters.free[:n_free]
     counters[N_FREE] = n_free + slots - old
     return fresh
+
+
+def more_than(size: int) -> int:
+    """The next size of an arena: twice while it is small, then an eighth more, so that little of it lies idle."""
+    return 2 * size if size < SMALL_ARENA else size + size // 8
 
 
 def more_tables(tables: Tables, size: int) -> Tables:

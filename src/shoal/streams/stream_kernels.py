@@ -4,6 +4,7 @@
 import math
 
 from shoal.jit import kernel
+from shoal.streams.candidate_kernels import indexed_candidates
 from shoal.streams.state import (
     BASE_TIME,
     BASE_U,
@@ -33,7 +34,6 @@ from shoal.streams.visit_kernels import (
     close_cluster,
     enough_room,
     exact_scores,
-    indexed_candidates,
     margin_of,
     open_cluster,
     pick,

@@ -19,7 +19,7 @@ from shoal.streams.engine import Engine
 from shoal.streams.kernels_over_time import ExponentialKernel
 from shoal.streams.learning import learn_strength
 from shoal.streams.lives import History, Life, life_of_slot
-from shoal.streams.online import GridLearner, typical_gap
+from shoal.streams.online import BirthLearner, GridLearner, typical_gap
 from shoal.streams.options import Inference
 from shoal.streams.slots import log_weights, reopen, words_of
 from shoal.streams.visit_kernels import close_cluster
@@ -43,6 +43,7 @@ class Stream:
     concentration: float | None = None
     strength: float | None = None
     learner: GridLearner | None = None
+    births: BirthLearner | None = None  # instead of the learner, where the kernel is neither exponential nor a step
     n_seen: int = 0
     now: float = -math.inf
     n_late: int = 0
@@ -67,6 +68,9 @@ class Stream:
         times = engine.window.doc_real[: engine.n_docs, st.TIME]
         self._set_strength(engine.window.lengths[: engine.n_docs, 0])
         if engine.kind == st.WAVES:
+            if self.concentration is None:
+                self.births = BirthLearner.beside(engine)
+                engine.set_time(engine.kernel, self.births.concentration)
             return
         self.learner = GridLearner.around(typical_gap(times), self.rate, self.concentration)
         shape = (len(engine.clusters.whole), self.learner.rates.size)
@@ -134,12 +138,14 @@ class Stream:
         engine = self.engine
         if self.learner is not None and engine.kind != st.WAVES:
             self.learner.settle(engine, upto)
+        if self.births is not None:
+            self.births.settle(engine, upto)
         labels, slots = np.empty(upto, dtype=np.int64), np.empty(upto, dtype=np.int64)
         passes.settle(engine.clusters, engine.window, engine.links, engine.kind, upto, labels, slots)
         engine.settled_time = float(engine.window.doc_real[upto - 1, st.TIME])
         engine.n_settled += upto
+        self.history.keep(engine.window.doc[:upto, st.NUMBER], labels, engine.window.doc_real[:upto, st.TIME])
         engine.drop_first(upto)
-        self.history.keep_labels(labels)
 
     def _note_merges(self) -> None:
         n = int(self.engine.counters[st.N_EVENTS])
@@ -165,6 +171,8 @@ class Stream:
         learner, engine = self.learner, self.engine
         if self.strength is None and self.n_seen % (STRENGTH_EVERY * self.options.batch) == 0:
             learn_strength(engine, FRAGMENTED)
+        if self.births is not None and engine.n_settled >= self.options.batch and self.births.choose():
+            engine.set_time(engine.kernel, self.births.concentration)
         if learner is None or engine.n_settled < self.options.batch:
             return
         changed = learner.choose()
@@ -225,7 +233,7 @@ class Stream:
         """What is written down of a cluster that goes."""
         engine = self.engine
         life = life_of_slot(engine, slot)
-        if life.size >= 2:
+        if life.size >= st.WORTH_TELLING or engine.kind == st.WAVES:
             life.features, life.amounts = (each.tolist() for each in words_of(engine, slot))
         life.base_u = float(engine.clusters.real[slot, st.BASE_U])
         life.base_wave = engine.clusters.base_wave[slot].ravel().tolist()

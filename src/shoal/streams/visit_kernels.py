@@ -4,13 +4,13 @@
 import math
 
 from shoal.jit import kernel
+from shoal.streams.candidate_kernels import word_gains
 from shoal.streams.likelihood_kernels import (
     add_document,
-    base_of,
     gain_of,
     growth,
     length_gain,
-    log_rising,
+    prepare,
 )
 from shoal.streams.state import (
     BASE_U,
@@ -18,11 +18,9 @@ from shoal.streams.state import (
     COUNT,
     EPS,
     EVENTS,
-    EVIDENCE_WEIGHT,
     EXPONENTIAL,
     FAMILY,
     FIRST,
-    FLOOR,
     HERE,
     ID,
     KIND,
@@ -55,7 +53,6 @@ from shoal.streams.state import (
     STAMP,
     STAMP_NOW,
     START,
-    STRENGTH,
     TABLES,
     TIME,
     TOL,
@@ -63,7 +60,7 @@ from shoal.streams.state import (
     WORTH_TELLING,
 )
 from shoal.streams.table_kernels import forget_words, new_table, release_table, room_for
-from shoal.streams.weight_kernels import link, log_ratio, log_weight, unlink
+from shoal.streams.weight_kernels import link, log_ratio, unlink
 
 # a hair less, so that three messages at once count as three
 LOG_WORTH_TELLING = math.log(WORTH_TELLING - 0.1)
@@ -131,141 +128,6 @@ def enough_room(clusters, tables, postings, window, counters, events, i):
 
 
 @kernel
-def posting_gains(postings, gain, touched, by_count, feature, amount, base, weight, n_touched, scale):
-    """Add the gain of one word to every live cluster that holds it."""
-    # taken out of their tuple once: in the loop each look into a tuple would count references
-    slots, amounts = postings.slot, postings.amount
-    start = postings.start[feature]
-    by_count[:] = -1.0
-    for at in range(start, start + postings.length[feature]):
-        slot, count = slots[at], float(amounts[at])
-        if count <= 0.0:
-            continue
-        small = int(count)
-        if small == count and small < 64 and scale == 1.0:
-            if by_count[small] < 0.0:
-                by_count[small] = weight * log_rising(count, base, amount)
-            more = by_count[small]
-        else:
-            more = weight * log_rising(count / scale, base, amount)
-        if gain[slot] == 0.0:
-            touched[n_touched] = slot
-            n_touched += 1
-        gain[slot] += more
-    return n_touched
-
-
-@kernel
-def word_gains(postings, prior, window, numbers, scratch, entry, n_touched, scale):
-    """posting_gains of one entry of a document."""
-    feature = window.features[entry]
-    return posting_gains(
-        postings,
-        scratch.gain,
-        scratch.touched,
-        scratch.by_count,
-        feature,
-        float(window.counts[entry]),
-        base_of(prior, numbers[FLOOR], feature),
-        prior.block_real[prior.block[feature], EVIDENCE_WEIGHT],
-        n_touched,
-        scale,
-    )
-
-
-@kernel
-def sort_rare_first(postings, window, scratch, i):
-    """The document's entries in the order of their posting lists' lengths."""
-    lo, hi = window.starts[i], window.starts[i + 1]
-    features, n_clusters, order, lengths = window.features, postings.length, scratch.order, scratch.lengths
-    for x in range(hi - lo):
-        n, y = n_clusters[features[lo + x]], x - 1
-        while y >= 0 and lengths[y] > n:
-            order[y + 1] = order[y]
-            lengths[y + 1] = lengths[y]
-            y -= 1
-        order[y + 1] = lo + x
-        lengths[y + 1] = n
-    return hi - lo
-
-
-@kernel
-def tail_log_weight(links, kind, c, t):
-    """log w(t, c) from the cluster's last member, cheaply."""
-    if kind == EXPONENTIAL:
-        return links.real[c, LOG_U] - links.real[c, RATE] * max(0.0, t - links.real[c, LAST_TIME])
-    return log_weight(links, kind, c, links.whole[c, LAST], t)
-
-
-@kernel
-def indexed_candidates(clusters, tables, postings, prior, window, links, counters, numbers, scratch, i, budget, n_best):
-    """The n_best clusters by a quick score over the document's rarest words, within a budget of posting entries."""
-    t = window.doc_real[i, TIME]
-    scale = growth(numbers, t)
-    n_words = sort_rare_first(postings, window, scratch, i)
-    used, n_touched, fraction = 0, 0, 0.0
-    for x in range(n_words):
-        entry = scratch.order[x]
-        n = scratch.lengths[x]
-        if x > 0 and used + n > budget:
-            break
-        used += n
-        fraction += window.counts[entry]
-        n_touched = word_gains(postings, prior, window, numbers, scratch, entry, n_touched, scale)
-    total = 0.0
-    for block in range(window.lengths.shape[1]):
-        total += window.lengths[i, block]
-    fraction = fraction / total if total > 0.0 else 1.0
-    # what a word that does not match costs, times the words looked at
-    words = prior.block_real[0, EVIDENCE_WEIGHT] * fraction * window.lengths[i, 0]
-    touched, gain, scores, candidates = scratch.touched, scratch.gain, scratch.scores, scratch.candidates
-    real, log_unit = clusters.real, clusters.log_unit
-    simple = counters[KIND] == EXPONENTIAL and scale == 1.0 and window.lengths.shape[1] == 1
-    m = 0
-    for x in range(n_touched):
-        c = touched[x]
-        if simple:
-            score = gain[c] + real[c, LOG_U] - real[c, RATE] * max(0.0, t - real[c, LAST_TIME])
-            score -= words * log_unit[c, 0]
-        else:
-            score = gain[c] + tail_log_weight(links, counters[KIND], c, t)
-            score -= length_cost(clusters, prior, window, c, i, scale, fraction)
-        gain[c] = 0.0
-        m = keep_best(scores, candidates, m, n_best, score, c)
-    return m
-
-
-@kernel
-def length_cost(clusters, prior, window, c, i, scale, fraction):
-    cost = 0.0
-    for block in range(window.lengths.shape[1]):
-        unit = clusters.log_unit[c, block]
-        if scale != 1.0:
-            unit = math.log1p(clusters.totals[c, block] / (scale * prior.block_real[block, STRENGTH]))
-        cost += prior.block_real[block, EVIDENCE_WEIGHT] * fraction * window.lengths[i, block] * unit
-    return cost
-
-
-@kernel
-def keep_best(scores, candidates, m, n_best, score, c):
-    """Keep the n_best scores in falling order; returns how many there are."""
-    if m < n_best:
-        y = m
-        m += 1
-    elif score > scores[n_best - 1]:
-        y = n_best - 1
-    else:
-        return m
-    while y > 0 and scores[y - 1] < score:
-        scores[y] = scores[y - 1]
-        candidates[y] = candidates[y - 1]
-        y -= 1
-    scores[y] = score
-    candidates[y] = c
-    return m
-
-
-@kernel
 def predecessor(links, c, i, stamp, fresh):
     """The last member of c before document i. In a sweep HERE follows the documents; it is sought once a sweep."""
     if fresh:
@@ -293,9 +155,9 @@ def score_candidates(clusters, tables, prior, window, links, counters, numbers, 
         q = links.doc[p, NEXT] if p >= 0 else links.whole[c, FIRST]
         score = log_ratio(links, counters[KIND], c, p, q, t, numbers[U_MAX], numbers[EPS]) - numbers[LOG_ALPHA]
         if by_index:
-            score += scratch.gain[c] + length_gain(clusters, prior, window, numbers, c, i, scale)
+            score += scratch.gain[c] + length_gain(clusters, prior, window, scratch, c, i, scale)
         else:
-            score += gain_of(clusters, tables, prior, window, counters, numbers, c, i, scale)
+            score += gain_of(clusters, tables, prior, window, counters, numbers, scratch, c, i, scale)
         scratch.scores[x] = score
 
 
@@ -303,6 +165,7 @@ def score_candidates(clusters, tables, prior, window, links, counters, numbers, 
 def exact_scores(clusters, tables, postings, prior, window, links, counters, numbers, scratch, i, m, fresh):
     """Exact scores of all candidates, by whichever is cheaper: their tables, or the words' posting lists."""
     by_index = False
+    prepare(prior, window, numbers, scratch, i)
     if counters[FAMILY] == MULTINOMIAL:
         lo, hi = window.starts[i], window.starts[i + 1]
         n_entries = 0
@@ -313,7 +176,7 @@ def exact_scores(clusters, tables, postings, prior, window, links, counters, num
     if by_index:
         scale = growth(numbers, window.doc_real[i, TIME])
         for entry in range(window.starts[i], window.starts[i + 1]):
-            n_touched = word_gains(postings, prior, window, numbers, scratch, entry, n_touched, scale)
+            n_touched = word_gains(postings, prior, window, scratch, window.starts[i], entry, n_touched, scale)
     score_candidates(clusters, tables, prior, window, links, counters, numbers, scratch, i, m, by_index, fresh)
     for x in range(n_touched):
         scratch.gain[scratch.touched[x]] = 0.0
