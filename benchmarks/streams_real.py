@@ -22,6 +22,7 @@ from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 import shoal
 from common import PLOTS, Timer, data_dir, peak_mb, record
 from shoal.metrics import b_cubed, normalized_mutual_information, variation_of_information
+from shoal.report import write_report
 from shoal.streams import Evidence, Inference, StepKernel, TimeSensitiveMixture, plots, with_evidence
 
 WORD = re.compile(r"[a-z][a-z0-9_+'-]+")
@@ -154,10 +155,10 @@ def disentangle(rows: list[dict[str, str]], kernel: Any) -> np.ndarray:
     return model.fit(rich).labels_
 
 
-def days_of(model: TimeSensitiveMixture, cluster: int, kind: str) -> list[str]:
-    """The days of the cluster's births (when it first weighed three messages) or bursts, as the model's events tell."""
-    found = [event["at"] for event in model.events_ if event["id"] == cluster and event["kind"] == kind]
-    return list(dict.fromkeys(plots.name_of_day(at) for at in found))
+def birth_event(model: TimeSensitiveMixture, cluster: int) -> str | None:
+    """The day of the cluster's birth as the model's events tell it: when it first weighed three messages."""
+    found = [event["at"] for event in model.events_ if event["id"] == cluster and event["kind"] == "birth"]
+    return plots.name_of_day(found[0]) if found else None
 
 
 def by_day(times: np.ndarray) -> dict[str, int]:
@@ -173,6 +174,7 @@ def news() -> None:
         model = TimeSensitiveMixture(random_state=0).partial_fit(data)
     labels, times = model.labels_, data.times
     days = np.floor(times / 86400.0)
+    top = plots.top_stories(model, times)
     for story, (words, broke) in STORIES.items():
         columns = data.vocabulary.find(sorted(words))
         about = np.asarray((data.X[:, columns] > 0).sum(axis=1)).ravel() == len(words)
@@ -189,8 +191,8 @@ def news() -> None:
             story=story,
             broke=broke,
             first_message=plots.name_of_day(float(times[members].min())),
-            birth_event=days_of(model, best, "birth"),
-            burst_events=days_of(model, best, "burst"),
+            birth_event=birth_event(model, best),
+            bursts_in_top_stories=[story.day for story in top if story.cluster == best and story.burst],
             messages_by_day=by_day(times[members]),
             first_titles=[rows[i]["title_lemmas"] for i in np.flatnonzero(members)[:4]],
             cluster=best,
@@ -199,6 +201,8 @@ def news() -> None:
             words=plots.words_for(model, best, 8),
         )
     PLOTS.mkdir(exist_ok=True)
+    for path in (arg for arg in sys.argv if arg.endswith(".html")):
+        write_report(path, model, data, title="News of April 2019")
     for name, figure in (
         ("time_versus_cluster", plots.time_versus_cluster(model, times)),
         ("stream_graph", plots.stream_graph(model, times)),

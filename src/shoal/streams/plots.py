@@ -9,13 +9,13 @@ import numpy as np
 
 from shoal.drawing import figure as new_figure
 from shoal.errors import BadInput
-from shoal.streams.lives import bursts
 
 if TYPE_CHECKING:
     from shoal.streams.mixture import TimeSensitiveMixture
 
 LOOKS_LIKE_SECONDS = 1e8  # clocks past this (1973 as seconds since 1970) are shown as dates
 GREY = "#9aa0a6"
+FAR_MORE, FEWEST_IN_BURST = 3.0, 5  # a burst: three times the busiest day before, and no fewer than five messages
 
 
 class Story(NamedTuple):
@@ -26,7 +26,7 @@ class Story(NamedTuple):
     messages: int  # on that day
     words: list[str]
     born: float  # when it first weighed three messages
-    burst: bool  # whether it began to speak much more than usual that day
+    burst: bool  # whether it had far more messages than on any day before
 
 
 def colours(n: int) -> Any:
@@ -160,17 +160,20 @@ def top_stories(
     """The clusters with the most messages in each day (or other step of the clock), largest first."""
     clock, labels = times_of(model, times), model.labels_
     days = np.floor(clock / step)
-    lives = {life.id: life for life in model.clusters_}
+    rose = {life.id: life.born if life.rose is None else life.rose for life in model.clusters_}
+    busiest: dict[int, int] = {}  # most messages on a day so far
     stories = []
     for day in np.unique(days):
         at_day, counts = np.unique(labels[days == day], return_counts=True)
         for at in np.argsort(-counts, kind="stable")[:n]:
             cluster = int(at_day[at])
-            life = lives.get(cluster)
-            born = float(day * step) if life is None else life.born if life.rose is None else life.rose
-            burst = life is not None and any(born < when and when // step == day for when in bursts(life))
+            born = rose.get(cluster, float(day * step))
+            before = busiest.get(cluster, 0)
+            burst = 0 < before < counts[at] / FAR_MORE and counts[at] >= FEWEST_IN_BURST
             words = words_for(model, cluster, n_words)
-            stories.append(Story(name_of_day(day * step), cluster, int(counts[at]), words, born, burst))
+            stories.append(Story(name_of_day(day * step), cluster, int(counts[at]), words, born, bool(burst)))
+        for id_, count in zip(at_day.tolist(), counts.tolist(), strict=True):
+            busiest[id_] = max(busiest.get(id_, 0), count)
     return stories
 
 
@@ -189,7 +192,7 @@ def top_stories_table(model: TimeSensitiveMixture, times: Any = None, *, n: int 
             text = f"{story.messages:,}{' ↑' if story.burst else ''}  "
             text += " ".join(story.words) or f"cluster {story.cluster}"
             axis.text(1 + 3 * column, row, text[:44], fontsize=8, va="center", weight="bold" if fresh else "normal")
-    title = "Top stories of each day: messages and words; bold if born that day, ↑ if it burst"
+    title = "Top stories of each day: messages and words; bold if born that day, ↑ if far more than ever before"
     axis.text(0, -0.9, title, fontsize=9, weight="bold")
     return figure
 
