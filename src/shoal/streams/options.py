@@ -28,7 +28,7 @@ class Inference:
     candidates : clusters scored exactly for a message
     sample : draw the cluster of an arriving message instead of taking the best
     rate_per_cluster : in the stream, let each cluster fade at a rate of its own, drawn towards the common one
-    retire_below : a cluster is retired when its weight is below this share of the concentration
+    retire_below : a cluster is retired when its weight is below this share of a message (of the concentration, if less)
     max_clusters : live clusters at most; beyond it the lightest are retired
 
     >>> Inference(n_sweeps=50).burn_in
