@@ -12,12 +12,14 @@ from shoal.kmeans.centres import HOT_BYTES
 ALGORITHMS = ("auto", "exact", "sparse", "wand")
 INITS = ("k-means++", "k-means||", "random")
 THRESHOLDS = ("safe", "carried", "cold")
+STARTS = 3  # for n_init="auto"
+CHEAP_STEP = 10**8  # entries x clusters: a plain step over so many takes about a tenth of a second
 
 
 def check_options(model: Any) -> None:
     """Judge the options before any work is done."""
     for name in ("n_clusters", "n_init", "max_iter", "top"):
-        if not _is_whole(getattr(model, name), 1):
+        if not _is_whole(getattr(model, name), 1) and (name, model.n_init) != ("n_init", "auto"):
             raise BadInput(f"{name} is {getattr(model, name)!r}; it must be a whole number, 1 or more.")
     _check_choice("algorithm", model.algorithm, ALGORITHMS)
     _check_choice("thresholds", model.thresholds, THRESHOLDS)
@@ -34,6 +36,13 @@ def check_options(model: Any) -> None:
         raise BadInput(f"bisecting=True splits exactly; algorithm={model.algorithm!r} has no use. Leave it at 'auto'.")
     if not model.tol >= 0:
         raise BadInput(f"tol is {model.tol!r}; it must be 0 or more.")
+
+
+def how_many_starts(model: Any, nnz: int) -> int:
+    """``n_init``, or what "auto" means: several starts where they cost little and change."""
+    if model.n_init != "auto":
+        return int(model.n_init)
+    return STARTS if isinstance(model.init, str) and nnz * model.n_clusters <= CHEAP_STEP else 1
 
 
 def _is_whole(value: Any, least: int) -> bool:

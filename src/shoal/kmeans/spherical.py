@@ -20,7 +20,7 @@ from shoal.kmeans.exact import CentreIndexAssigner, assign, similarity_matrix
 from shoal.kmeans.finishing import Finished, certified_exact, finish
 from shoal.kmeans.inverted_index import InvertedIndex, postings_of
 from shoal.kmeans.lloyd import Assigner, Outcome, lloyd
-from shoal.kmeans.options import check_options
+from shoal.kmeans.options import check_options, how_many_starts
 from shoal.kmeans.predicting import Prepared, prepared
 from shoal.kmeans.rows import Ranking, UnitRows, unit_rows
 from shoal.kmeans.seeding import choose_seeds
@@ -52,8 +52,9 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         For ``wand``: where the retrieval threshold of a centre starts in the next step (see :mod:`shoal.kmeans.wand`).
     init : {"k-means++", "k-means||", "random"} or matrix (n_clusters, n_features)
         Where to start. A matrix, sparse or dense, gives the first centres.
-    n_init : int
-        How many starts; the one with the largest mean similarity is kept.
+    n_init : int or "auto"
+        How many starts; the one with the largest mean similarity is kept. "auto" makes three on small data (up to 1e8
+        entries x clusters), one on large data and from given centres.
     max_iter, tol : int, float
         Stop after so many steps, or when the mean similarity changes by less than this share.
     bisecting : bool
@@ -114,7 +115,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         features_kept: int | str | None = "auto",
         thresholds: str = "safe",
         init: Any = "k-means++",
-        n_init: int = 1,
+        n_init: int | str = "auto",
         max_iter: int = 100,
         tol: float = 1e-4,
         bisecting: bool = False,
@@ -143,7 +144,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         if self.bisecting:
             self._grow_tree(rows, weights, rng)
             return self
-        runs = [self._run(rows, weights, rng, index) for _ in range(self.n_init)]
+        runs = [self._run(rows, weights, rng, index) for _ in range(how_many_starts(self, int(rows.indptr[-1])))]
         choice, best = max(runs, key=lambda run: run[1].objective)
         self.features_kept_, self.algorithm_ = choice.features_kept, choice.algorithm
         self._remember_run(best)
