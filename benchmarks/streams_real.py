@@ -155,10 +155,9 @@ def disentangle(rows: list[dict[str, str]], kernel: Any) -> np.ndarray:
     return model.fit(rich).labels_
 
 
-def birth_event(model: TimeSensitiveMixture, cluster: int) -> str | None:
-    """The day of the cluster's birth as the model's events tell it: when it first weighed three messages."""
-    found = [event["at"] for event in model.events_ if event["id"] == cluster and event["kind"] == "birth"]
-    return plots.name_of_day(found[0]) if found else None
+def births_of(model: TimeSensitiveMixture) -> dict[int, str]:
+    """The day of each cluster's birth as the model's events tell it: when it first weighed three messages."""
+    return {event["id"]: plots.name_of_day(event["at"]) for event in model.events_ if event["kind"] == "birth"}
 
 
 def by_day(times: np.ndarray) -> dict[str, int]:
@@ -174,7 +173,7 @@ def news() -> None:
         model = TimeSensitiveMixture(random_state=0).partial_fit(data)
     labels, times = model.labels_, data.times
     days = np.floor(times / 86400.0)
-    top = plots.top_stories(model, times)
+    top, births = plots.top_stories(model, times), births_of(model)
     for story, (words, broke) in STORIES.items():
         columns = data.vocabulary.find(sorted(words))
         about = np.asarray((data.X[:, columns] > 0).sum(axis=1)).ravel() == len(words)
@@ -182,6 +181,7 @@ def news() -> None:
         clusters, counts = np.unique(labels[about & on_day], return_counts=True)
         best = int(clusters[np.argmax(counts)])
         members = labels == best
+        fresh = [int(id_) for id_ in clusters[np.argsort(-counts)] if births.get(int(id_)) == broke]
         record(
             "streams",
             workload="reddit news 2019-04",
@@ -191,7 +191,7 @@ def news() -> None:
             story=story,
             broke=broke,
             first_message=plots.name_of_day(float(times[members].min())),
-            birth_event=birth_event(model, best),
+            birth_event=births.get(best),
             bursts_in_top_stories=[story.day for story in top if story.cluster == best and story.burst],
             messages_by_day=by_day(times[members]),
             first_titles=[rows[i]["title_lemmas"] for i in np.flatnonzero(members)[:4]],
@@ -199,6 +199,7 @@ def news() -> None:
             size=int(members.sum()),
             share_of_story_that_day=float((about & members & on_day).sum() / (about & on_day).sum()),
             words=plots.words_for(model, best, 8),
+            born_that_day=[(id_, int((labels == id_).sum()), plots.words_for(model, id_, 5)) for id_ in fresh[:3]],
         )
     PLOTS.mkdir(exist_ok=True)
     for path in (arg for arg in sys.argv if arg.endswith(".html")):

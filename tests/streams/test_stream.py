@@ -223,6 +223,8 @@ def test_lives_death_and_revival(tmp_path, folder):
     assert sum(gone.counts) == 20
     assert {"kind": "death", "id": 0, "into": None, "at": 38.0} in model.events_
     assert model.top_features(0, 2).features.tolist() == [0, 1]
+    assert 0 in model.ids_to_tell()
+    assert 0 not in model.ids_of_clusters()
     model.revive(0)
     assert model.predict(np.array([[3.0, 3.0, 0, 0]])).tolist() == [0]
 

@@ -145,8 +145,10 @@ def eager_step(engine: Engine, times: np.ndarray, plan: Plan) -> tuple[TimeKerne
 def typical(chains: list[Chain]) -> tuple[TimeKernel, float]:
     """The kernel and the concentration in the middle of all draws (means of logarithms)."""
     kernel = chains[0].engine.kernel
-    middle = np.exp(np.log(np.concatenate([chain.draws for chain in chains])).mean(axis=0))
-    return kernel.with_parameters(middle[:-1]) if middle.size > 1 else kernel, float(middle[-1])
+    draws = np.concatenate([chain.draws for chain in chains])
+    moved = np.ptp(draws, axis=0) > 0  # what was given stays what it is, to the last bit
+    middle = np.where(moved, np.exp(np.log(draws).mean(axis=0)), draws[0])
+    return kernel.with_parameters(middle[:-1]) if moved[:-1].any() else kernel, float(middle[-1])
 
 
 class Fixed(TimeKernel):

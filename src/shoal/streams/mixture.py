@@ -298,6 +298,11 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         check_is_fitted(self, "stream_")
         return np.asarray(self.stream_.engine.clusters.whole[self.stream_.engine.live, st.ID])
 
+    def ids_to_tell(self) -> np.ndarray:
+        """Ids of the live clusters, then of those that are gone but were large enough to be remembered."""
+        gone = [life.id for life in self._stream_or_missing("ids_to_tell").history.all_lives() if not life.alive]
+        return np.append(self.ids_of_clusters(), np.asarray(gone, dtype=np.int64))
+
     def cluster_weights(self, at: float | None = None) -> np.ndarray:
         """What each live cluster weighs at a time (now, if not given), in the order of ``ids_of_clusters()``."""
         check_is_fitted(self, "stream_")
@@ -328,9 +333,9 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         from shoal.streams import plots
 
         if self._stream_or_missing("figures").n_seen > 1:
-            says = "Each dot is a message; clusters in the order of their birth."
+            says = "Each tick is a message; clusters in the order of their birth."
             yield "Clusters over time", says, lambda: plots.time_versus_cluster(self)
-            yield "The stream", "How much each of the largest clusters weighs.", lambda: plots.stream_graph(self)
+            yield "The stream", "How many messages each of the largest clusters had.", lambda: plots.stream_graph(self)
             if 2 <= np.ptp(self.times_) / 86400.0 <= 400:
                 yield (
                     "Top stories of each day",
