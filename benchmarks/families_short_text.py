@@ -27,13 +27,23 @@ SETS = [
     ("searchsnippets", 100, 8),
     ("stackoverflow", 100, 20),
     ("pascal_flickr", 100, 20),
+    # The defaults were chosen while looking at the five above. These were not looked at.
+    ("octis_m10", 100, 10),
+    ("octis_dblp", 100, 4),
+    ("ag_news_test", 100, 4),
 ]
 
 
 def read(name: str):
-    with gzip.open(data_dir() / "short_text" / f"{name}.tsv.gz", "rt") as lines:
+    path = data_dir() / "short_text" / f"{name}.tsv.gz"
+    with gzip.open(path if path.exists() else data_dir() / name / "docs.tsv.gz", "rt") as lines:
         header, *rows = (line.rstrip("\n").split("\t") for line in lines)
-    X = CountVectorizer(token_pattern=r"\S+").fit_transform([row[header.index("text")] for row in rows])
+    column = header.index("title" if name == "ag_news_test" else "text")
+    if name == "ag_news_test":  # raw: the other sets come cleaned
+        words = CountVectorizer(stop_words="english", min_df=2)
+    else:
+        words = CountVectorizer(token_pattern=r"\S+")
+    X = words.fit_transform([row[column] for row in rows])
     labels = np.unique([row[header.index("label")] for row in rows], return_inverse=True)[1]
     kept = np.diff(X.indptr) > 0
     return X[kept].astype(np.float64), labels[kept]
@@ -77,9 +87,8 @@ def main() -> None:
             continue
         X, truth = read(name)
         for model in chosen:
-            seeds = min(n_seeds, 3) if model == "lda-argmax" else n_seeds
-            facts, began = [], time.perf_counter()
-            for seed in range(seeds):
+            facts, began = [], time.process_time()
+            for seed in range(n_seeds):
                 labels = models[model](X, classes if model in ("tfidf-kmeans", "lda-argmax") else k, seed)
                 facts.append(
                     (
@@ -91,8 +100,9 @@ def main() -> None:
                 )
             mean, spread = np.mean(facts, axis=0), np.std(facts, axis=0)
             record(
-                "families", workload=name, model=model, seeds=seeds, seconds=(time.perf_counter() - began) / seeds,
-                peak_mb=peak_mb(), quality=float(mean[0]), nmi_geometric=float(mean[1]), ari=float(mean[2]),
+                "families", workload=name, model=model, seeds=n_seeds, clock="cpu",
+                seconds=(time.process_time() - began) / n_seeds, peak_mb=peak_mb(),
+                quality=float(mean[0]), nmi_geometric=float(mean[1]), ari=float(mean[2]),
                 found=float(mean[3]), nmi_spread=float(spread[0]),
             )  # fmt: skip
 

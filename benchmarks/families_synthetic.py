@@ -1,13 +1,17 @@
-"""Synthetic topics at k = 100, 1000 and 10,000: time per document and variation of information, every sampler.
+"""Synthetic topics at k = 100, 1000 and 10,000: time per document by part, and variation of information against time.
 
-All samplers share the start (one pass, or random) and the prior (background 500, concentration 1), on one thread; times
-are CPU time of that thread.
-The uncollapsed baseline is the paper's: topics drawn from their Dirichlet posteriors, then every label over all k.
-    python benchmarks/families_synthetic.py 1000 [one-pass|random] [full|part]
+Every sampler has the same rows, prior (background 500, concentration 1) and start (one pass, or random), and one
+thread; times are CPU time of that thread. `auto` is the estimator's own plan: the sampler it would choose, mended by
+merges and splits in the first half and settled in the second. `gibbs` is the plain collapsed chain over all k,
+`gibbs-mended` the same with auto's merges and splits, and `uncollapsed` the paper's baseline: topics drawn from their
+Dirichlet posteriors, then every label over all k.
+    python benchmarks/families_synthetic.py 1000 [one-pass|random] [model,model] [n_rows]
+    python benchmarks/families_synthetic.py plot
 """
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 import time
@@ -15,22 +19,26 @@ import time
 import numpy as np
 from numba import njit
 
-from common import peak_mb, record
+from common import PLOTS, RESULTS, peak_mb, record
 from shoal.datasets import zipf_topics
+from shoal.families.chain import CountChain
 from shoal.families.consensus import variation
+from shoal.families.indexed import IndexedChain
 from shoal.families.problem import CountProblem
+from shoal.families.run import Plan
 from shoal.families.settings import Settings
 
-N_ROWS = {100: 50_000, 1000: 50_000, 10_000: 200_000}
-N_FEATURES = 50_000
+N_ROWS, N_FEATURES, N_SWEEPS = 50_000, 50_000, 12
+HASHES = ((32, "published"), (32, "ranked"), (64, "ranked"), (128, "ranked"), (512, "ranked"))
+MODELS = ["auto", "gibbs", "gibbs-mended", "uncollapsed", "fastex"]
 
 
 @njit(cache=True)
-def label_rows(ptr, features, counts, log_shares, log_weights, first, last, labels):
+def label_rows(ptr, features, counts, log_shares, log_weights, draws, labels):
     """The slides' baseline: for every row, every cluster's dense log shares, cluster by cluster."""
     k = len(log_weights)
     scores = np.zeros(k)
-    for row in range(first, last):
+    for row in range(len(draws)):
         for cluster in range(k):
             score = log_weights[cluster]
             for at in range(ptr[row], ptr[row + 1]):
@@ -40,7 +48,7 @@ def label_rows(ptr, features, counts, log_shares, log_weights, first, last, labe
         mass = 0.0
         for cluster in range(k):
             mass += math.exp(scores[cluster] - best)
-        draw = np.random.random() * mass  # noqa: NPY002 - the only generator compiled code has
+        draw = draws[row] * mass
         for cluster in range(k):
             draw -= math.exp(scores[cluster] - best)
             if draw <= 0:
@@ -48,91 +56,194 @@ def label_rows(ptr, features, counts, log_shares, log_weights, first, last, labe
                 break
 
 
-def uncollapsed_us(problem: CountProblem, labels: np.ndarray, n_rows: int) -> tuple[float, float]:
-    """(us a document for labels, us a document for drawing the topics), from a part of the rows and of the topics."""
-    k, n = problem.settings.n_clusters, len(labels)
+def uncollapsed(problem: CountProblem, truth, start: str, labels, n_sweeps: int, n_measured: int | None) -> None:
+    """Draw the topics, then the labels; all of it, or the time of a part."""
+    k, n, items = problem.settings.n_clusters, len(truth), problem.items
     rng = np.random.default_rng(0)
-    stats = problem.statistics(labels, k)
-    shape = problem.family.shape
-    some = min(k, 20)
-    began = time.process_time()
-    drawn = rng.standard_gamma(shape[None, :] + stats.sums[:some].toarray())
-    np.log(np.maximum(drawn / drawn.sum(axis=1, keepdims=True), 1e-300))
-    draw_us = (time.process_time() - began) / some * k / n * 1e6
-    log_shares = np.log(shape[None, :] + stats.sums.toarray()).astype(np.float32)
-    log_weights = np.log(stats.size + 1.0)
-    items, out = problem.items, labels.copy()
-    label_rows(items.ptr, items.features, items.counts, log_shares, log_weights, 0, 1, out)
-    began = time.process_time()
-    label_rows(items.ptr, items.features, items.counts, log_shares, log_weights, 0, n_rows, out)
-    return (time.process_time() - began) / n_rows * 1e6, draw_us
+    labels, draw_us, label_us, apart = labels.copy(), [], [], []
+    n_rows, n_drawn = n_measured or n, k if n_measured is None else 20
+    log_shares = np.zeros((k, problem.X.shape[1]), np.float32)
+    label_rows(items.ptr, items.features, items.counts, log_shares, np.zeros(k), rng.random(1), labels.copy())
+    for _ in range(n_sweeps):
+        stats = problem.statistics(labels, k)
+        began = time.process_time()
+        for cluster in range(n_drawn):
+            drawn = rng.standard_gamma(problem.family.shape + stats.sums[cluster].toarray().ravel())
+            log_shares[cluster] = np.log(np.maximum(drawn / drawn.sum(), 1e-300))
+        log_weights = np.log(np.maximum(rng.standard_gamma(stats.size + 1.0), 1e-300))
+        draw_us.append((time.process_time() - began) / n_drawn * k / n * 1e6)
+        draws = rng.random(n_rows)
+        began = time.process_time()
+        label_rows(items.ptr, items.features, items.counts, log_shares, log_weights, draws, labels)
+        label_us.append((time.process_time() - began) / n_rows * 1e6)
+        apart.append(round(variation(truth, labels), 4) if n_measured is None else None)
+    record(
+        "families", workload=f"topics-{k}", model="uncollapsed", start=start, rows=n, measured_rows=n_rows,
+        seconds=float(np.sum(draw_us) + np.sum(label_us)) * n / 1e6, peak_mb=peak_mb(), quality=apart[-1], vi=apart,
+        us_per_item=[round(a + b, 1) for a, b in zip(draw_us, label_us, strict=True)],
+        draw_us=round(float(np.mean(draw_us)), 1), label_us=round(float(np.mean(label_us)), 1), clock="cpu",
+    )  # fmt: skip
 
 
-def measure(problem, truth, sampler, start, labels, start_us, n_sweeps, part=None, **options):
-    """Sweep, and record the time and the variation of information after each sweep."""
-    problem.settings = problem.settings._replace(**options)
-    n = len(truth)
-    warm = problem.chain(sampler, 0)
-    warm.set_labels(labels)
-    warm.visit(0, 200)  # compiles, or loads what was compiled
-    del warm
+class Parts:
+    """CPU time spent in named methods."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+
+    def watch(self, thing: object, method: str, name: str) -> None:
+        inner = getattr(thing, method)
+        self.seconds[name] = 0.0
+
+        def timed(*args):
+            began = time.process_time()
+            out = inner(*args)
+            self.seconds[name] += time.process_time() - began
+            return out
+
+        setattr(thing, method, timed)
+
+
+def warm_up(problem: CountProblem, sampler: str, labels: np.ndarray, *, mend: bool) -> None:
+    """Compile, or load what was compiled."""
+    few = CountProblem(problem.X[:400], problem.settings._replace(n_clusters=20))
+    few.first_labels(0)
+    chain = few.chain(sampler, 0)
+    chain.set_labels(labels[:400] % 20)
+    for _ in range(2):
+        chain.sweep()
+    if mend:
+        few.mend(chain)
+    chain.settle()
+    chain.sweep()
+    whole = problem.chain(sampler, 0)
+    whole.set_labels(labels)
+    whole.visit(0, 2)
+
+
+def begin(problem: CountProblem, sampler: str, labels, lists) -> CountChain:
     chain = problem.chain(sampler, 0)
     chain.set_labels(labels)
-    chain.visit(0, 1)
-    times, apart, accepted = [], [], 0.0
-    for _ in range(n_sweeps):
+    if isinstance(chain, IndexedChain) and lists is not None:
+        chain.adopt(lists)
+    return chain
+
+
+def measure(problem, truth, model, sampler, start, labels, lists, start_us, *, mend, n_sweeps, n_measured=None, **more):
+    """Sweep, and record the time by part and the variation of information after each sweep."""
+    problem.settings = problem.settings._replace(**more)
+    n, plan = len(truth), Plan(n_sweeps, n_sweeps // 2, 1, mend)
+    warm_up(problem, sampler, labels, mend=mend)
+    parts = Parts()
+    chain = begin(problem, sampler, labels, lists)
+    chain.visit(0, 1)  # a dense table is filled, hashes are made
+    if isinstance(chain, IndexedChain):
+        parts.watch(chain, "_list_group", "list")
+    parts.watch(chain, "rebuild", "rebuild")
+    mend_us, times, apart, accepted, skipped, live = [], [], [], [], [], []
+    for sweep in range(n_sweeps):
         began = time.process_time()
-        if part is None:
+        if plan.mends(sweep):
+            problem.mend(chain)
+        mend_us.append(round((time.process_time() - began) / n * 1e6, 2))
+        if mend and sweep >= plan.burn_in:
+            chain.settle()
+        began = time.process_time()
+        if n_measured is None:
             facts = chain.sweep()
-            accepted = facts.moved / max(facts.proposed, 1)
+            accepted.append(round(facts.moved / max(facts.proposed, 1), 5))
+            skipped.append(facts.skipped)
+            apart.append(round(variation(truth, chain.labels), 4))
+            live.append(len(np.unique(chain.labels)))
         else:
-            chain.visit(0, part)
-        times.append((time.process_time() - began) / (part or n) * 1e6)
-        apart.append(variation(truth, chain.labels) if part is None else None)
+            chain.visit(0, n_measured)
+        times.append((time.process_time() - began) / (n_measured or n) * 1e6)
     record(
-        "families", workload=f"topics-{problem.settings.n_clusters}", model=sampler, start=start, rows=n,
-        measured_rows=part or n,
-        seconds=sum(times) * n / 1e6, peak_mb=peak_mb(), quality=apart[-1], us_per_item=[round(t, 2) for t in times],
-        vi=[round(v, 4) for v in apart if v is not None], start_us=round(start_us, 1),
-        acceptance=round(accepted, 4), clock="cpu", **options,
+        "families", workload=f"topics-{problem.settings.n_clusters}", model=model, sampler=sampler, start=start, rows=n,
+        measured_rows=n_measured or n, seconds=(sum(times) + sum(mend_us)) * n / 1e6, peak_mb=peak_mb(),
+        quality=apart[-1] if apart else None, us_per_item=[round(t, 2) for t in times], mend_us=mend_us,
+        late_us=round(float(np.median(times[plan.burn_in :])), 2), vi=apart, start_us=round(start_us, 1),
+        parts_us={name: round(spent / n * 1e6, 2) for name, spent in parts.seconds.items()}, live=live[-1:],
+        acceptance=accepted[-1:], skipped=skipped[-1:], clock="cpu", **more,
     )  # fmt: skip
-    return times, apart
 
 
 def main() -> None:
-    k = int(sys.argv[1])
-    start = sys.argv[2] if len(sys.argv) > 2 else "one-pass"
-    only = sys.argv[3].split(",") if len(sys.argv) > 3 else ["indexed", "gibbs", "uncollapsed", "fastex"]
-    data = zipf_topics(N_ROWS[k], n_features=N_FEATURES, n_clusters=k, random_state=0)
+    k, start = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "one-pass"
+    models = sys.argv[3].split(",") if len(sys.argv) > 3 else MODELS
+    n_rows = int(sys.argv[4]) if len(sys.argv) > 4 else N_ROWS
+    data = zipf_topics(n_rows, n_features=N_FEATURES, n_clusters=k, random_state=0)
     truth = np.asarray(data.labels)
     settings = Settings(k, "multinomial", "dirichlet", 1.0, 0.0, 500.0, 64, "ranked", "diagonal", 10)
-    CountProblem(data.X[:300], settings).first_labels(0)
-    began = time.process_time()
+    CountProblem(data.X[:400], settings).first_labels(0)
     problem = CountProblem(data.X, settings)
-    labels = problem.first_labels(0)
-    start_us = (time.process_time() - began) / len(truth) * 1e6
-    start_vi = variation(truth, labels)
+    chosen, why = problem.choose_sampler()
     if start == "random":
-        labels, start_us = np.random.default_rng(0).integers(0, k, len(truth)).astype(np.int32), 0.0
-    print(f"k={k} start {start} VI {start_vi:.4f}, {start_us:.1f} us; auto: {problem.choose_sampler()}", flush=True)
-    few = 3000 if k == 10_000 else None
-    if "indexed" in only:
-        measure(problem, truth, "indexed", start, labels, start_us, 8)
-    if "gibbs" in only:
-        measure(problem, truth, "gibbs", start, labels, start_us, 1 if few else 5, few)
-    if "uncollapsed" in only:
-        label_us, draw_us = uncollapsed_us(problem, labels, 500 if k == 10_000 else 2000)
-        record(
-            "families", workload=f"topics-{k}", model="uncollapsed", start=start, rows=len(truth),
-            seconds=(label_us + draw_us) * len(truth) / 1e6, peak_mb=peak_mb(), quality=None,
-            us_per_item=[round(label_us + draw_us, 1)],
-            label_us=label_us, draw_us=draw_us, measured_rows=500 if k == 10_000 else 2000,
-        )  # fmt: skip
-    if "fastex" in only:
-        for n_bits, hashes in ((32, "published"), (32, "ranked"), (64, "ranked"), (128, "ranked"), (512, "ranked")):
-            n_sweeps = 3 if k < 10_000 else 1
-            measure(problem, truth, "fastex", start, labels, start_us, n_sweeps, few, n_bits=n_bits, hashes=hashes)
+        labels, lists, start_us = np.random.default_rng(0).integers(0, k, n_rows).astype(np.int32), None, 0.0
+    else:
+        began = time.process_time()
+        labels = problem.first_labels(0)
+        start_us = (time.process_time() - began) / n_rows * 1e6
+        lists = problem.start_lists[1]
+    print(f"k={k} {start}: VI {variation(truth, labels):.4f}, {start_us:.1f} us; auto: {chosen} ({why})", flush=True)
+    shared = (start, labels, lists, start_us)
+    if "auto" in models:
+        measure(problem, truth, "auto", chosen, *shared, mend=True, n_sweeps=16)
+    if "indexed" in models:
+        measure(problem, truth, "indexed", "indexed", *shared, mend=False, n_sweeps=N_SWEEPS)
+    if "gibbs" in models:
+        measure(problem, truth, "gibbs", "gibbs", *shared, mend=False, n_sweeps=N_SWEEPS)
+    if "gibbs-mended" in models:
+        measure(problem, truth, "gibbs-mended", "gibbs", *shared, mend=True, n_sweeps=6)
+    if "uncollapsed" in models:
+        uncollapsed(problem, truth, start, labels, *((3, None) if k == 100 else (2, None) if k == 1000 else (1, 200)))
+    if "fastex" in models:
+        for n_bits, hashes in HASHES:
+            few = {"n_sweeps": 1, "n_measured": 2000} if k == 10_000 else {"n_sweeps": 3}
+            measure(problem, truth, "fastex", "fastex", *shared, mend=False, n_bits=n_bits, hashes=hashes, **few)
+
+
+def plot() -> None:
+    """VI against time, from the last line of each model."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import NullFormatter
+
+    with open(RESULTS / "families.jsonl") as lines:
+        facts = [json.loads(line) for line in lines if '"topics-' in line]
+    last = {
+        (f["workload"], f["start"], f["model"], f.get("n_bits"), f.get("hashes")): f
+        for f in facts
+        if f["rows"] == N_ROWS and f["vi"] and f["vi"][-1] is not None
+    }
+    names = ["auto", "gibbs", "gibbs-mended", "uncollapsed", "indexed"]
+    names += [f"fastex {bits} bits, {hashes}" for bits, hashes in HASHES]
+    colours = {name: f"C{at}" for at, name in enumerate(names)}
+    for start in ("one-pass", "random"):
+        shown = [k for k in (100, 1000, 10_000) if any(key[:2] == (f"topics-{k}", start) for key in last)]
+        figure, axes = plt.subplots(1, len(shown), figsize=(5 * len(shown) + 2.6, 4.6), squeeze=False)
+        lines = {}
+        for axis, k in zip(axes[0], shown, strict=True):
+            for (workload, began, model, bits, hashes), f in last.items():
+                if workload != f"topics-{k}" or began != start:
+                    continue
+                spent = np.array(f["us_per_item"]) + np.array(f.get("mend_us", 0.0))
+                at = f.get("start_us", 0.0) + np.cumsum(spent)
+                name = model if bits is None else f"{model} {bits} bits, {hashes}"
+                (lines[name],) = axis.plot(
+                    at, f["vi"], marker="o", ms=3, lw=2.5 if model == "auto" else 1.2, color=colours[name]
+                )
+            axis.set(xscale="log", yscale="log", title=f"k = {k:,}", xlabel="CPU microseconds a document, in all")
+            axis.xaxis.set_minor_formatter(NullFormatter())
+            axis.grid(alpha=0.3, which="both")
+        axes[0, 0].set_ylabel("variation of information to the truth (nats)")
+        figure.legend(lines.values(), lines.keys(), loc="center right", fontsize=9)
+        figure.suptitle(f"{N_ROWS:,} documents, start: {start}")
+        figure.tight_layout(rect=(0, 0, 1 - 2.4 / (5 * len(shown) + 2.6), 1))
+        figure.savefig(PLOTS / f"families_topics_{start}.png", dpi=110)
 
 
 if __name__ == "__main__":
-    main()
+    plot() if sys.argv[1] == "plot" else main()

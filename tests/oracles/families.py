@@ -73,3 +73,20 @@ def gaussian_log_marginal(rows: np.ndarray, kappa: float, a: float, b: float, *,
         return float(out + gammaln(a_n) - gammaln(a) + a * np.log(b) - a_n * np.log(b_n))
     a_n, b_n = a + 0.5 * n, b + beyond
     return float(out + (gammaln(a_n) - gammaln(a) + a * np.log(b) - a_n * np.log(b_n)).sum())
+
+
+def gsdmm_conditional(X: np.ndarray, labels: np.ndarray, row: int, k: int, alpha: float, beta: float) -> np.ndarray:
+    """(k,) p(label of a document | all other labels), equation 4 of Yin and Wang (KDD 2014), factor by factor."""
+    others = np.arange(len(X)) != row
+    out = np.zeros(k)
+    for cluster in range(k):
+        members = others & (labels == cluster)
+        words = X[members].sum(axis=0)
+        chance = (members.sum() + alpha) / (len(X) - 1 + k * alpha)
+        for word, count in enumerate(X[row].astype(int)):
+            for step in range(count):
+                chance *= words[word] + beta + step
+        for step in range(int(X[row].sum())):
+            chance /= words.sum() + X.shape[1] * beta + step
+        out[cluster] = chance
+    return out / out.sum()

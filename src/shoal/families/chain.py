@@ -21,7 +21,6 @@ from shoal.families.counts_kernels import (
 from shoal.families.indexed_kernels import N_TALLIES, Workspace, fill_gains
 from shoal.families.random_kernels import new_state
 from shoal.families.scores_kernels import BERNOULLI, Prior, fill_base, log_marginals, refresh_clusters
-from shoal.families.start_kernels import place_rows
 
 
 class SweepFacts(NamedTuple):
@@ -46,6 +45,7 @@ class CountChain:
         self.tally = np.zeros(N_TALLIES, np.int64)
         self.n_sweeps = 0
         self.n_moved = n
+        self.laid_out = False  # whether nothing has moved since the last rebuild
         self.slots = np.zeros((64 * k + 4096, 2), np.int32)
         self.entries = np.zeros(4096, np.int32)
         self.first, self.order = np.zeros(k + 1, np.int64), np.zeros(n, np.int64)
@@ -107,6 +107,7 @@ class CountChain:
         if list_empty:
             rebuild_empty(self.clusters)
         refresh_clusters(self.prior, self.clusters, self.work.marked)
+        self.laid_out = True
 
     def _rebuild_postings(self) -> None:
         need = count_postings(self.clusters, self.postings)
@@ -117,19 +118,9 @@ class CountChain:
             self.postings = self.postings._replace(entries=self.entries[:room])
         fill_postings(self.clusters, self.postings)
 
-    def start_one_pass(self, order: np.ndarray, *, greedy: bool = True) -> None:
-        """Place all rows in this order, each to its best cluster so far or a new one."""
-        self.set_labels(np.full(len(self.labels), -1, np.int32))
-        at, n = 0, len(order)
-        while at < n:
-            at = place_rows(
-                self.items, self.prior, self.clusters, self.postings, order, at, n, greedy, self.random, self.work
-            )
-            self.rebuild()
-
     def sweep(self) -> SweepFacts:
         """Visit every row once."""
-        if self.layout_matters or self.n_moved * 100 > len(self.labels):
+        if not self.laid_out and (self.layout_matters or self.n_moved * 100 > len(self.labels)):
             self.rebuild()
         else:
             rebuild_empty(self.clusters)
@@ -140,9 +131,21 @@ class CountChain:
             if at < n:
                 self.rebuild(list_empty=False)
         self.n_sweeps += 1
+        self.laid_out = False
         proposed, moved, listed, scored, skipped = (int(value) for value in self.tally)
         self.n_moved = moved
         return SweepFacts(moved, proposed, scored, listed, skipped)
+
+    def after_mending(self, moved: np.ndarray) -> None:
+        """Rows have been moved otherwise than by a sweep."""
+        self.set_labels(self.labels.copy())
+
+    def near_pairs(self) -> np.ndarray | None:
+        """(m, 2) pairs of clusters that might say the same, where the chain knows such pairs."""
+        return None
+
+    def settle(self) -> None:
+        """From here on states are samples: a chain that tuned its proposals to its own past stops doing so."""
 
     def state(self) -> dict[str, Any]:
         """Everything the chain's future depends on, besides the rows and the prior."""
@@ -186,6 +189,7 @@ def make_workspace(n_clusters: int, n_features: int, n_candidates: int) -> Works
     return Workspace(
         np.zeros(n_clusters), np.zeros(n_clusters + 1, np.int64), np.zeros(n_features, np.bool_),
         np.zeros(n_candidates + 2, np.int64), np.zeros(n_candidates + 2), np.zeros(n_candidates + 2), np.zeros(32),
+        np.zeros(n_clusters),
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ class FastExChain(CountChain):
     ) -> None:
         self.n_bits, self.published, self.seed = n_bits, published, seed
         self.scores = np.zeros(n_clusters)
-        self.tuning = Tuning(refresh=1, settle=1 << 30, share_uniform=share_uniform, keep=0.0)
+        self.tuning = Tuning(refresh=1, fixed=False, settle=1 << 30, share_uniform=share_uniform, keep=0.0)
         self.signs = random_signs(len(prior.shape), n_bits, seed)
         self.hashes: Hashes | None = None
         super().__init__(items, np.zeros_like(indexed), prior, n_clusters, seed=seed, n_candidates=n_candidates)

@@ -19,6 +19,7 @@ class GaussianChain:
         (n, d), k = X.shape, n_clusters
         self.X, self.prior, self.n_clusters = X, prior, k
         self.random, self.tally, self.n_sweeps = new_state(seed), np.zeros(5, np.int64), 0
+        self.laid_out = False  # whether nothing has moved since the last rebuild
         self.clusters = GaussClusters(
             np.zeros(n, np.int32), np.zeros(k, np.int64), np.zeros((k, d)), np.zeros((k, d)), np.zeros(k), np.zeros(k),
             np.zeros((d, k), np.float32), np.zeros((d, k), np.float32),
@@ -44,15 +45,21 @@ class GaussianChain:
         """Sums from the labels in one fixed order: rounding never depends on how the chain came here."""
         fill_gauss(self.X, self.prior, self.clusters)
         rebuild_empty(self.clusters)
+        self.laid_out = True
 
     def sweep(self) -> SweepFacts:
         """Visit every row once."""
-        self.rebuild()
+        if not self.laid_out:
+            self.rebuild()
         self.tally[:] = 0
         self.visit()
+        self.laid_out = False
         self.n_sweeps += 1
         proposed, moved, listed, scored, skipped = (int(value) for value in self.tally)
         return SweepFacts(moved, proposed, scored, listed, skipped)
+
+    def settle(self) -> None:
+        """Nothing is tuned to the chain's past."""
 
     def visit(self) -> None:
         gibbs_gauss(self.X, self.prior, self.clusters, 0, len(self.X), self.random, self.tally, self.work)

@@ -66,9 +66,14 @@ class GaussianProblem:
             self.concentration = learner(chain.clusters.size, self.concentration)
         chain.set_prior(self.prior)
 
+    def begin(self, chain: GaussianChain, labels: np.ndarray) -> None:
+        chain.set_labels(labels)
+
     def first_labels(self, seed: int) -> np.ndarray:
         """k-means with all the clusters there may be; merging and sampling take the needless ones away."""
-        n_clusters = min(self.settings.n_clusters, len(np.unique(self.rows, axis=0)), len(self.rows))
+        n_clusters = min(self.settings.n_clusters, len(self.rows))
+        if len(np.unique(self.rows[: 4 * n_clusters], axis=0)) < n_clusters:
+            n_clusters = min(n_clusters, len(np.unique(self.rows, axis=0)))
         method = KMeans if len(self.rows) <= FEW_ROWS else MiniBatchKMeans
         options = {"n_init": 1} | ({} if method is KMeans else {"batch_size": 4096, "max_iter": 5})
         return np.asarray(method(n_clusters, random_state=seed, **options).fit(self.rows).labels_, dtype=np.int32)

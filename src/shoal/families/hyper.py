@@ -12,23 +12,14 @@ from shoal.families.count_family import CountFamily
 from shoal.families.hyper_kernels import shape_gradient
 from shoal.families.scores_kernels import MULTINOMIAL
 
-# The smoothing that makes the data likeliest is too small for text: words come in bursts, and the model takes a burst
-# for a topic of its own. Twice the learned value, up to the 0.1 that is customary for short text, splits less.
-CAUTION = 2.0
-CUSTOMARY_SMOOTHING = 0.1
 LEAST_SMOOTHING, LEAST_STRENGTH = 1e-5, 1e-3
 
 
-def cautious(smoothing: float) -> float:
-    """The smoothing to use where ``smoothing`` was learned."""
-    return min(CAUTION * smoothing, max(smoothing, CUSTOMARY_SMOOTHING))
-
-
-def learn_family(chain: CountChain, family: CountFamily, learned: CountFamily, n_steps: int = 3) -> CountFamily:
-    """A better prior for the chain's clusters; start from what was ``learned`` before."""
+def learn_family(chain: CountChain, family: CountFamily, n_steps: int = 3) -> CountFamily:
+    """A prior under which the chain's clusters are likelier than under ``family``."""
     if family.kind == MULTINOMIAL:
-        return _learn_dirichlet(chain, learned, n_steps)
-    return _learn_strength(chain, learned)
+        return _learn_dirichlet(chain, family, n_steps)
+    return _learn_strength(chain, family)
 
 
 def _learn_dirichlet(chain: CountChain, family: CountFamily, n_steps: int) -> CountFamily:

@@ -10,16 +10,26 @@ from shoal.families.chain import CountChain, make_workspace
 from shoal.families.counts_kernels import Items
 from shoal.families.indexed_kernels import Lists, Tuning, list_rows, sample_rows
 from shoal.families.scores_kernels import Prior
+from shoal.families.start_kernels import place_rows
 from shoal.threads import n_threads_available, ordered_map, row_blocks
+
+# Candidates so many nats below the best are not kept in a list: one draw in 500 million would take them.
+KEEP = 20.0
+SMALL = 15  # rows a cluster holds, on average, before lists made in a one-pass start are worth keeping
 
 
 class IndexedChain(CountChain):
     """Each visit lists a few candidates, scores these exactly, and proposes one of them.
 
-    ``refresh=1`` lists them at every visit, and the chain is then exactly right. With larger values a row that has
-    settled keeps its list for a few sweeps; a row whose list holds only its own cluster is passed over meanwhile. The
-    lists that are due are then made for a group of rows at a time, on threads, from the clusters as they are when the
-    group begins: the groups are fixed, so the number of threads does not show in the answer. Scores are always exact.
+    ``refresh=1`` lists them at every visit, from the other rows alone: every step then leaves the posterior unchanged.
+
+    With larger values a row that has settled keeps its list for ``refresh`` sweeps, and is passed over meanwhile if the
+    list holds one cluster only. Lists that are due are made for a group of rows at a time, on threads, from the
+    clusters as they are when the group begins (groups are fixed, so the number of threads does not show in the answer).
+    Proposals then depend on the chain's past, and the chain is only nearly right. ``settle`` ends that: the lists stay
+    as they are, and now and then each row is visited with a list of the moment, at times that depend on nothing but
+    the numbers of row and sweep. A proposal is then either fixed or a function of the other rows, and every step leaves
+    the posterior unchanged again. Scores are exact throughout.
     """
 
     def __init__(
@@ -42,8 +52,53 @@ class IndexedChain(CountChain):
         candidates = np.full((n, n_candidates), -1, np.int32)
         self.lists = Lists(candidates, np.zeros(n, np.int32), np.zeros(n, np.bool_))
         self.tuning = Tuning(
-            refresh=refresh, settle=1 if refresh > 1 else 1 << 30, share_uniform=share_uniform, keep=40.0
+            refresh=refresh,
+            fixed=False,
+            settle=1 if refresh > 1 else 1 << 30,
+            share_uniform=share_uniform,
+            keep=KEEP,
         )
+
+    def start_one_pass(self, order: np.ndarray) -> None:
+        """Place all rows in this order, each to its best cluster so far or a new one."""
+        self.set_labels(np.full(len(self.labels), -1, np.int32))
+        at, n = 0, len(order)
+        while at < n:
+            at = place_rows(
+                self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning.keep, order, at, n,
+                self.random, self.work,
+            )  # fmt: skip
+            self.rebuild()
+        # Rows placed while clusters were still small found poor lists: they are listed again in the first sweep.
+        self.lists.stable[:] = 1
+        self.lists.stable[order[: SMALL * int((self.clusters.size > 0).sum())]] = 0
+
+    def adopt(self, lists: Lists) -> None:
+        """Go on with lists made elsewhere for the same labels."""
+        for mine, theirs in zip(self.lists, lists, strict=True):
+            mine[:] = theirs
+
+    def after_mending(self, moved: np.ndarray) -> None:
+        self.lists.stable[moved] = 0
+        super().after_mending(moved)
+
+    def near_pairs(self) -> np.ndarray | None:
+        """Clusters that stand in one another's rows' lists: at least for a quarter of the smaller one's rows."""
+        listed, k = self.lists.candidates, self.n_clusters
+        row, column = np.nonzero(listed >= 0)
+        own, other = self.labels[row].astype(np.int64), listed[row, column].astype(np.int64)
+        code, n_rows = np.unique(
+            (np.minimum(own, other) * k + np.maximum(own, other))[own != other], return_counts=True
+        )
+        one, two = code // k, code % k
+        smaller = np.minimum(self.clusters.size[one], self.clusters.size[two])
+        near = np.flatnonzero((smaller > 0) & (4 * n_rows >= smaller))
+        if len(near) > k // 2:  # those that share most of their rows are plenty
+            near = near[np.argsort(-n_rows[near] / smaller[near], kind="stable")[: k // 2]]
+        return np.column_stack([one[near], two[near]])
+
+    def settle(self) -> None:
+        self.tuning = self.tuning._replace(fixed=self.tuning.refresh > 1)
 
     def state(self) -> dict[str, Any]:
         return super().state() | {name: part.copy() for name, part in self.lists._asdict().items()}
@@ -54,11 +109,15 @@ class IndexedChain(CountChain):
             if name in state:
                 part[:] = state[name]
 
+    @property
+    def lists_by_group(self) -> bool:
+        return self.tuning.refresh > 1 and not self.tuning.fixed
+
     def visit(self, first: int, last: int) -> int:
         """Group by group: lists on threads, then visits one by one."""
         while first < last:
             end = last
-            if self.tuning.refresh > 1:
+            if self.lists_by_group:
                 end = min(last, (first // self.group_rows + 1) * self.group_rows)
                 if first >= self.listed_until:  # otherwise a visit goes on after a rebuild
                     self._list_group(first, end)
@@ -90,9 +149,8 @@ class IndexedChain(CountChain):
             pass
 
     def _sample(self, first: int, last: int) -> int:
-        listed_before = self.tuning.refresh > 1
         done = sample_rows(
             self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning,
-            first, last, self.n_sweeps, listed_before, self.random, self.tally, self.work,
+            first, last, self.n_sweeps, self.lists_by_group, self.random, self.tally, self.work,
         )  # fmt: skip
         return int(done)

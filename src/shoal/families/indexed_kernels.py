@@ -31,13 +31,15 @@ from shoal.families.scores_kernels import (
     score_empty,
     score_row,
 )
-from shoal.jit import kernel
+from shoal.jit import kernel, sum_kernel
 
 FAINT = (
     1e-300  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
 )
 ENOUGH = 1e-200
-DENSE_UP_TO = 2048  # clusters: below, looking at all sums is quicker than noting which were touched
+DENSE_UP_TO = 1 << 14  # clusters: below, looking at all sums is quicker than noting which were touched
+
+LATE = 4  # fixed lists: so many times less often than `refresh` says, a row is visited with a list of the moment
 
 # Columns of the sweep's tally
 PROPOSED, ACCEPTED, LISTED, SCORED, SKIPPED, N_TALLIES = 0, 1, 2, 3, 4, 5
@@ -55,6 +57,7 @@ class Tuning(NamedTuple):
     """How proposals are made."""
 
     refresh: int  # a stable row's candidates are listed afresh every so many sweeps
+    fixed: bool  # the lists kept stay as they are; see is_due
     settle: int  # a row counts as stable after so many sweeps in one place
     share_uniform: float  # share of proposals drawn evenly from all clusters
     keep: float  # candidates further than this below the best are not kept in the list
@@ -70,6 +73,7 @@ class Workspace(NamedTuple):
     ranks: np.ndarray  # (m + 2,) float
     scores: np.ndarray  # (m + 2,) float
     by_level: np.ndarray  # (32,) float
+    rank_of: np.ndarray  # (k,) float
 
 
 @kernel
@@ -122,6 +126,15 @@ def gather_gains(items, postings, row, dense, work):
     return tokens, n_touched
 
 
+@sum_kernel
+def rank_all(gain, weight, slope, length, out):
+    """The rank of every cluster that was touched, NOTHING for the others; leaves `gain` at zero."""
+    for cluster in range(len(out)):
+        rank = gain[cluster] + weight[cluster] - length * slope[cluster]
+        out[cluster] = rank if gain[cluster] > ENOUGH else NOTHING
+        gain[cluster] = 0.0
+
+
 @kernel
 def own_gain(items, clusters, postings, row, own):
     """What the row's rare features speak for its own cluster, the row itself left out."""
@@ -143,8 +156,18 @@ def list_candidates(items, prior, clusters, postings, row, own, work):
     tokens, n_touched = gather_gains(items, postings, row, dense, work)
     length = tokens * prior.unit
     n_chosen, most = 0, len(work.chosen) - 2
-    for place in range(n_clusters if dense else n_touched):
-        cluster = place if dense else work.touched[place]
+    if dense:
+        rank_all(work.gain, clusters.weight, clusters.slope, length, work.rank_of)
+        if own >= 0:
+            work.rank_of[own] = NOTHING
+        least = NOTHING
+        for cluster in range(n_clusters):
+            if work.rank_of[cluster] > least:  # ties go to the smaller cluster, which came first
+                n_chosen = offer(work, n_chosen, most, cluster, work.rank_of[cluster])
+                if n_chosen == most:
+                    least = work.ranks[most - 1]
+    for place in range(n_touched):
+        cluster = work.touched[place]
         gain = work.gain[cluster]
         work.gain[cluster] = 0.0
         if gain > ENOUGH and cluster != own:
@@ -332,8 +355,21 @@ def score_own(items, prior, clusters, row, own, work):
 
 @kernel
 def is_due(lists, tuning, row, n_sweep):
-    """Whether a row's candidates are to be listed afresh in this sweep."""
+    """Whether a row's candidates are to be listed afresh in this sweep. Once lists are fixed this must not depend on
+    the chain's state, and what is listed is used and forgotten: then every visit leaves the posterior as it is."""
+    if tuning.fixed:
+        return (row + n_sweep) % (LATE * tuning.refresh) == 0
     return lists.stable[row] < tuning.settle or (row + n_sweep) % tuning.refresh == 0
+
+
+@kernel
+def is_settled(lists, tuning, row, own, n_chosen, work):
+    """Whether nothing but one cluster had any hope when the row's list was made: it is passed over until the next."""
+    if not lists.no_birth[row]:
+        return False
+    if tuning.fixed:
+        return lists.candidates[row, 0] >= 0 and (lists.candidates.shape[1] == 1 or lists.candidates[row, 1] < 0)
+    return n_chosen == 1 and work.chosen[0] == own
 
 
 @kernel
@@ -361,13 +397,13 @@ def sample_rows(
         else:
             n_chosen = recall_candidates(clusters, lists, row, own, work)
         tally[LISTED] += fresh
-        if not fresh and n_chosen == 1 and work.chosen[0] == own and lists.no_birth[row]:
-            lists.stable[row] += 1  # nothing else has any hope until the list is made again
+        if not fresh and is_settled(lists, tuning, row, own, n_chosen, work):
+            lists.stable[row] += 1
             tally[SKIPPED] += 1
             continue
         own_score = score_own(items, prior, clusters, row, own, work)
         best = score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
-        if fresh and tuning.keep > 0:
+        if fresh and tuning.keep > 0 and not tuning.fixed:
             n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
             empty_score = score_empty(items, prior, clusters, row, n_empty)
             n_chosen = remember_candidates(lists, row, n_chosen, max(best, empty_score), empty_score, tuning.keep, work)

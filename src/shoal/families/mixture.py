@@ -47,19 +47,24 @@ class ExponentialFamilyMixture(FittedMixture):
     family : ``"multinomial"`` for documents, ``"bernoulli"`` for sets, ``"poisson"`` for counts of events,
         ``"gaussian"`` for measurements.
     sampler : ``"gibbs"`` looks at every cluster for every row. ``"indexed"`` looks at those that share the row's rare
-        features. ``"fastex"`` proposes by binary hashes, as published. All three have the same stationary distribution;
-        ``"auto"`` takes the cheapest and says which.
-    n_sweeps : visits to every row. The first half learns the prior and mends clusters; the second half gives samples.
+        features. ``"fastex"`` proposes by binary hashes, as published, and hardly moves on text (see ``hashes``).
+        ``"auto"`` takes the cheapest and says which. In the second half all of them have the same stationary
+        distribution, the collapsed posterior.
+    n_sweeps : visits to every row. The first half learns the prior, tunes proposals and mends clusters by merging and
+        splitting, none of which is a step of the chain; the second half is the chain, and gives the samples.
     start : ``"one-pass"``, ``"random"``, labels to start from, or ``"auto"``: the best of several.
     weights : ``"dirichlet"``, or ``"process"`` for the Dirichlet process.
     concentration : pseudo-rows of each cluster (Dirichlet) or weight of a new one (process); ``"learn"`` finds it.
     smoothing, background : the prior's pseudo-counts are ``smoothing`` for every feature plus ``background`` in all,
         spread as in the whole data. ``"auto"`` learns them: short texts get smoothing alone, long ones a background.
-    refresh : the indexed sampler lists a settled row's candidates again after so many sweeps; 1 is exact.
+    refresh : the indexed sampler lists a settled row's candidates again after so many sweeps. That tunes proposals to
+        the chain's past, so it ends with the first half: then lists stay. With 1 no list is ever kept.
     n_samples : labellings kept from the second half, for the probability that two rows belong together.
     n_bits, hashes : length of the hashes for ``"fastex"``; ``"published"``, or ``"ranked"``, where they only rank
         candidates that are then scored exactly.
     covariance : ``"diagonal"`` or ``"spherical"``, for the Gaussian.
+    n_threads : threads that list candidates for the indexed sampler and score rows; the answer does not depend on it.
+        Rows are visited one after another: blocks visited side by side would only approximate the chain.
 
     Examples
     --------
@@ -121,11 +126,12 @@ class ExponentialFamilyMixture(FittedMixture):
         seed = int(check_random_state(self.random_state).randint(1 << 30))
         problem = self._problem(rows, settings)
         self.sampler_ = self._choose(problem)
-        mend = rows.shape[0] <= MENDED_ROWS and settings.n_clusters <= MENDED_CLUSTERS
+        few = rows.shape[0] <= MENDED_ROWS and settings.n_clusters <= MENDED_CLUSTERS
+        mend = few or self.sampler_ == "indexed"  # the index knows which clusters are near one another
         labels, interrupted = self._first_labels(problem, seed, mend)
         chain = problem.chain(self.sampler_, seed)
-        chain.set_labels(labels)
-        burn_in = self.n_sweeps // 2
+        problem.begin(chain, labels)
+        burn_in = max(1, self.n_sweeps // 2)
         every = max(1, (self.n_sweeps - burn_in) // max(self.n_samples, 1))
         plan = Plan(0 if interrupted else self.n_sweeps, burn_in, every, mend)
         kept = Kept(best_labels=chain.labels.copy(), best_log_joint=chain.log_joint())
@@ -186,7 +192,7 @@ class ExponentialFamilyMixture(FittedMixture):
             problem = self._problem(rows[strangers], settings)
             problem.restore_hyper(self.hyper_, self.family_)
             chain = problem.chain("gibbs", self.n_rows_)
-            chain.set_labels(problem.first_labels(self.n_rows_))
+            problem.begin(chain, problem.first_labels(self.n_rows_))
             chain.sweep()
             problem.mend(chain)
             labels[strangers] = len(self.stats_.size) + np.unique(chain.labels, return_inverse=True)[1]

@@ -11,10 +11,12 @@ import numpy as np
 
 from shoal.families.chain import CountChain, falling_table
 from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, split_cluster
-from shoal.families.scores_kernels import BERNOULLI
+from shoal.families.scores_kernels import BERNOULLI, score_alone
 
-ALL_PAIRS_UP_TO = 400  # clusters
+ALL_PAIRS_UP_TO = 10_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
 PAIRS_PER_CLUSTER = 8
+ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
+FAILURES_IN_TRADING = 20  # at least; and one for every 20 clusters
 
 
 def falling_of(chain: CountChain) -> np.ndarray:
@@ -23,9 +25,13 @@ def falling_of(chain: CountChain) -> np.ndarray:
 
 def likely_pairs(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
     """Pairs of clusters worth a look: all, or for each those whose weighted features are most alike."""
-    if len(clusters) <= ALL_PAIRS_UP_TO:
+    n_pairs = len(clusters) * (len(clusters) - 1) // 2
+    if n_pairs * chain.clusters.used[clusters].mean() <= ALL_PAIRS_UP_TO:
         left, right = np.triu_indices(len(clusters), 1)
         return np.column_stack([clusters[left], clusters[right]]).astype(np.int64)
+    near = chain.near_pairs()
+    if near is not None:
+        return near
     sums = chain.sums()[clusters]
     # Counts beyond the prior's, on a log scale and weighed by rarity, as unit vectors: near in angle, near in topic.
     sums.data = np.log1p(sums.data / chain.prior.shape[sums.indices])
@@ -58,48 +64,129 @@ def move_rows(chain: CountChain, rows: np.ndarray, target: int) -> None:
         chain.rebuild()
 
 
-def merge_clusters(chain: CountChain, *, least_gain: float = 0.0) -> int:
-    """Merge pairs, best first, while the log joint gains; how many merges were done."""
-    falling = falling_of(chain)
-    pairs = likely_pairs(chain, np.flatnonzero(chain.clusters.size))
+def rank_pairs(chain: CountChain, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(pairs of clusters, what the log joint gains if they merge), the best first."""
     gains = np.zeros(len(pairs))
-    merge_gains(chain.prior, chain.clusters, pairs, falling, gains)
-    n_merges = 0
-    for at in np.argsort(-gains, kind="stable"):
-        if gains[at] <= least_gain:
-            break
-        one, two = (int(cluster) for cluster in pairs[at])
+    merge_gains(chain.prior, chain.clusters, pairs, falling_of(chain), gains)
+    order = np.argsort(-gains, kind="stable")
+    return pairs[order], gains[order]
+
+
+def merge_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray) -> list[int]:
+    """Merge pairs, best first, while the log joint gains; the clusters that took part, two for each merge."""
+    falling = falling_of(chain)
+    merged: list[int] = []
+    for one, two in pairs[gains > 0].tolist():
         size = chain.clusters.size
         if min(size[one], size[two]) == 0:
             continue  # one of them has been merged away
-        if merge_gain(chain.prior, chain.clusters, one, two, falling) <= least_gain:
+        if merge_gain(chain.prior, chain.clusters, one, two, falling) <= 0:
             continue
         if size[one] < size[two]:
             one, two = two, one
         move_rows(chain, np.flatnonzero(chain.labels == two), one)
-        n_merges += 1
-    return n_merges
+        merged += [one, two]
+    return merged
 
 
-def split_clusters(chain: CountChain, *, n_passes: int = 4) -> int:
-    """Try to split each cluster once; how many splits were worth it."""
-    falling = falling_of(chain)
+def suspects(chain: CountChain) -> np.ndarray:
+    """Live clusters of two rows or more, those first that explain their rows least well for their size."""
+    size = chain.clusters.size
+    live = np.flatnonzero(size > 1)
+    together = chain.log_marginals()
+    alone = np.zeros(len(chain.labels))
+    score_alone(chain.items, chain.prior, alone)
+    gain = (together - np.bincount(chain.labels, alone, minlength=len(size))) / np.maximum(chain.clusters.total, 1)
+    if len(live) < 3:
+        return live
+    # Large clusters share the cost of learning their words among more rows: that part of the gain says nothing.
+    log_size = np.log(size[live])
+    slope = np.cov(gain[live], log_size)[0, 1] / max(float(np.var(log_size)), 1e-12)
+    return live[np.argsort(gain[live] - slope * log_size, kind="stable")]
+
+
+def try_split(chain: CountChain, rows: np.ndarray, n_passes: int = 2) -> float:
+    """Move these rows, all of one cluster, into two empty ones; what the log joint gains by it (-inf: no split)."""
+    left, right = (int(chain.clusters.empty[at]) for at in range(2))
+    done = split_cluster(
+        chain.items, chain.prior, chain.clusters, chain.postings, rows, left, right, n_passes,
+        chain.random, chain.work.marked,
+    )  # fmt: skip
+    size = chain.clusters.size
+    if not done or size[left] == 0 or size[right] == 0:
+        return -np.inf
+    return -float(merge_gain(chain.prior, chain.clusters, left, right, falling_of(chain)))
+
+
+def split_clusters(chain: CountChain, clusters: np.ndarray) -> tuple[int, int]:
+    """Try to split each of these clusters once, while there is room; (splits that were worth it, clusters tried)."""
     n_splits = 0
-    for cluster in np.flatnonzero(chain.clusters.size > 2):
+    for n_tried, cluster in enumerate(clusters.tolist()):
+        if chain.clusters.empty[chain.n_clusters] < 2:
+            return n_splits, n_tried
+        rows = np.flatnonzero(chain.labels == cluster)
+        if try_split(chain, rows) > 0:
+            n_splits += 1
+        else:
+            move_rows(chain, rows, cluster)
+    return n_splits, len(clusters)
+
+
+def trade_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray, clusters: np.ndarray) -> int:
+    """With hardly a cluster empty, pay for a split with a merge: the best merges against the likeliest splits, as long
+    as the log joint gains by both together. A split needs two empty clusters to work in and leaves one behind, so one
+    merge is always on loan; it is undone at the end. How many splits were done."""
+    n_trades, n_failures = 0, 0
+    n_free = int(chain.clusters.empty[chain.n_clusters])
+    debts: list[tuple[float, np.ndarray]] = []  # merges that no split has paid for: (cost, rows that were moved)
+    queue = list(zip(pairs.tolist(), gains.tolist(), strict=True))[::-1]
+    patience = max(FAILURES_IN_TRADING, chain.n_clusters // 20)
+    spoilt: set[int] = set()  # clusters that have been merged or split
+    for cluster in clusters.tolist():
+        if n_failures >= patience:
+            break
+        if cluster in spoilt:
+            continue
+        while chain.clusters.empty[chain.n_clusters] < 2 and queue:
+            (one, two), gain = queue.pop()
+            if spoilt.isdisjoint((one, two)) and cluster not in (one, two):
+                if chain.clusters.size[one] < chain.clusters.size[two]:
+                    one, two = two, one
+                rows = np.flatnonzero(chain.labels == two)
+                move_rows(chain, rows, one)
+                spoilt.update((one, two))
+                debts.append((-gain, rows))
         if chain.clusters.empty[chain.n_clusters] < 2:
             break
         rows = np.flatnonzero(chain.labels == cluster)
-        left, right = (int(chain.clusters.empty[at]) for at in range(2))
-        done = split_cluster(
-            chain.items, chain.prior, chain.clusters, chain.postings, rows, left, right, n_passes,
-            chain.random, chain.work.marked,
-        )  # fmt: skip
-        size = chain.clusters.size
-        worth = done and size[left] > 0 and size[right] > 0
-        worth = worth and merge_gain(chain.prior, chain.clusters, left, right, falling) < 0
-        if not worth:
-            move_rows(chain, rows, int(cluster))
-        if not done:
-            chain.rebuild()
-        n_splits += worth
-    return n_splits
+        cost = 0.0 if n_free else debts[0][0]
+        if try_split(chain, rows) > max(cost, 0.0):
+            n_trades, n_failures = n_trades + 1, 0
+            spoilt.add(cluster)
+            if n_free:
+                n_free -= 1
+            else:
+                debts.pop(0)
+        else:
+            move_rows(chain, rows, cluster)
+            n_failures += 1
+    for cost, rows in debts:
+        if cost > 0:
+            move_rows(chain, rows, int(chain.clusters.empty[0]))
+    return n_trades
+
+
+def mend_clusters(chain: CountChain) -> tuple[int, int]:
+    """Merge, split and trade while it helps; (merges that gained by themselves, splits)."""
+    live = np.flatnonzero(chain.clusters.size)
+    pairs, gains = rank_pairs(chain, likely_pairs(chain, live))
+    merged = merge_clusters(chain, pairs, gains)
+    clusters = suspects(chain)
+    if len(chain.labels) > ALL_SPLITS_UP_TO:
+        clusters = clusters[: max(16, len(clusters) // 10)]
+    n_splits, n_tried = split_clusters(chain, clusters)
+    if n_tried == len(clusters):
+        return len(merged) // 2, n_splits
+    same = ~np.isin(pairs, np.concatenate([merged, clusters[:n_tried]])).any(axis=1)  # what they gain is still true
+    n_trades = trade_clusters(chain, pairs[same], gains[same], clusters[n_tried:])
+    return len(merged) // 2, n_splits + n_trades

@@ -134,12 +134,19 @@ def prefer_right(items, prior, clusters, row, left, right, own, state, marked):
 
 @kernel
 def split_cluster(items, prior, clusters, postings, rows, left, right, n_passes, state, marked):
-    """Move a cluster's rows into two empty ones: two random rows as seeds, the others one by one to the likelier, then
-    a few passes of Gibbs between the two. False if the arena ran out of room."""
+    """Move a cluster's rows into two empty ones: the row that fits worst and a random one as seeds, the others one by
+    one to the likelier, then a few passes of Gibbs between the two. False if the arena ran out of room."""
     n = len(rows)
     for at in range(n - 1, 0, -1):
         other = below(state, at + 1)
         rows[at], rows[other] = rows[other], rows[at]
+    worst, least = 1, math.inf
+    for at in range(n):
+        row = rows[at]
+        fit = score_row(items, prior, clusters, row, clusters.labels[row], True, marked) - items.base[row]
+        if fit < least * max(items.length[row], 1):
+            worst, least = at, fit / max(items.length[row], 1)
+    rows[1], rows[worst] = rows[worst], rows[1]
     for step in range(n_passes + 1):
         for at in range(n):
             row = rows[at]

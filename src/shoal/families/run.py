@@ -11,19 +11,21 @@ import numpy as np
 from shoal.base import storable
 from shoal.progress import Monitor
 
-SWEEPS_BETWEEN_MENDS = 3
+MENDS_AT_ONCE, SWEEPS_BETWEEN_MENDS = 4, 3  # the first sweeps are mended one by one, later ones now and then
 
 
 class Chain(Protocol):
     """What running needs of a sampler."""
 
     n_sweeps: int
+    laid_out: bool
 
     @property
     def labels(self) -> np.ndarray: ...
     def sweep(self) -> Any: ...
     def log_joint(self) -> float: ...
     def rebuild(self) -> None: ...
+    def settle(self) -> None: ...
     def state(self) -> dict[str, Any]: ...
 
 
@@ -46,7 +48,8 @@ class Plan:
     mend: bool
 
     def mends(self, sweep: int) -> bool:
-        return self.mend and sweep < self.burn_in and sweep % SWEEPS_BETWEEN_MENDS == 0
+        early = 0 < sweep <= MENDS_AT_ONCE
+        return self.mend and sweep < self.burn_in and (early or sweep % SWEEPS_BETWEEN_MENDS == 1)
 
     def samples(self, sweep: int) -> bool:
         return sweep >= self.burn_in and (sweep - self.burn_in) % self.every == self.every - 1
@@ -79,10 +82,13 @@ def run(problem: Problem, chain: Chain, kept: Kept, plan: Plan) -> bool:
         while monitor.running:
             sweep = chain.n_sweeps
             if sweep < plan.burn_in:
-                chain.rebuild()  # learning sums over tables, and the order of a table is no part of the chain's state
+                if not chain.laid_out:
+                    chain.rebuild()  # learning sums over tables, whose order is no part of the chain's state
                 if plan.mends(sweep):
                     problem.mend(chain)
                 problem.learn(chain)
+            else:
+                chain.settle()
             began = time.perf_counter()
             facts = chain.sweep()
             seconds = time.perf_counter() - began

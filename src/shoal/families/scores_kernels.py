@@ -215,6 +215,13 @@ def score_empty(items, prior, clusters, row, n_empty):
 
 
 @kernel
+def score_alone(items, prior, out):
+    """out[row]: exact log predictive of each row under an empty cluster."""
+    for row in range(len(out)):
+        out[row] = cluster_term(prior, 0, 0, items.length[row]) + items.base[row]
+
+
+@kernel
 def rank_terms(prior, n, total, absent):
     """(weight, slope): what ranks candidates beside the postings' gains, relative to an empty cluster."""
     weight = math.log(n + prior.alpha + 1e-300)

@@ -47,7 +47,7 @@ def try_start(problem: CountProblem, name: str, sampler: str, seed: int, *, mend
         problem.family = replace(given, smoothing=3 * given.smoothing)
     labels = problem.first_labels(seed) if name == "one-pass" else random_labels(problem, seed)
     chain = problem.chain(sampler, seed)
-    chain.set_labels(labels)
+    problem.begin(chain, labels)
     for _ in range(SWEEPS_PER_START):
         chain.sweep()
     problem.family = given
@@ -64,17 +64,17 @@ def find_start(
     """(labels of the best of these starts, whether it was interrupted). A single start is taken without sweeps."""
     if len(names) == 1:
         return problem.first_labels(seed) if names[0] == "one-pass" else random_labels(problem, seed), False
-    fresh = (problem.family, problem.learned, problem.concentration)
+    fresh = (problem.family, problem.concentration)
     best: tuple[Start, tuple] | None = None  # type: ignore[type-arg]
     with Monitor("starting", len(names)) as monitor:
         for number, name in enumerate(names):
-            problem.family, problem.learned, problem.concentration = fresh
+            problem.family, problem.concentration = fresh
             start = try_start(problem, name, sampler, seed + number, mend=mend)
             if best is None or start.log_joint > best[0].log_joint:
-                best = start, (problem.family, problem.learned, problem.concentration)
+                best = start, (problem.family, problem.concentration)
             monitor.report(start.log_joint, start=name, log_joint=start.log_joint)
             if monitor.interrupted:
                 break
     assert best is not None
-    problem.family, problem.learned, problem.concentration = best[1]
+    problem.family, problem.concentration = best[1]
     return best[0].labels, monitor.interrupted
