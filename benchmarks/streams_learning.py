@@ -12,9 +12,9 @@ from shoal.streams import ExponentialKernel, Inference, TimeSensitiveMixture
 from shoal.streams.learning import maximise
 
 
-def main(n_sets: int, n: int, n_sweeps: int) -> None:
+def main(n_sets: int, n: int, n_sweeps: int, *which: int) -> None:
     inference = Inference(n_sweeps=n_sweeps, burn_in=n_sweeps // 2, thin=10)
-    for decay, concentration in ((0.5, 0.2), (0.0, 2.0)):
+    for decay, concentration in [((0.5, 0.2), (0.0, 2.0))[at] for at in which or (0, 1)]:
         draws, from_truth = [], []
         with Timer() as timer:
             for seed in range(n_sets):

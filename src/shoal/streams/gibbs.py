@@ -18,6 +18,7 @@ from shoal.streams.state import Prior
 from shoal.threads import ordered_map
 
 EAGER_STEP = 2.0
+FRESH_STARTS = (0.125, 0.25, 0.5)  # shares of burn-in after which the documents arrive anew
 
 
 @dataclass
@@ -51,26 +52,40 @@ def copy_of(prior: Prior) -> Prior:
     return Prior(*(array.copy() for array in prior))
 
 
-def run_chain(X: sp.csr_matrix, times: np.ndarray, prior: Prior, plan: Plan, seed: int) -> Chain:
-    """One chain: documents arrive in order, then sweeps; kernel and concentration move as :func:`learn` says."""
+def begin(X: sp.csr_matrix, times: np.ndarray, prior: Prior, plan: Plan, before: Engine | None, seed: int) -> Engine:
+    """Documents arrive in order, each at a cluster drawn given those before it; parameters as planned, or as before."""
     engine = Engine.start(
-        kernel=plan.kernel,
-        concentration=plan.concentration,
+        kernel=plan.kernel if before is None else before.kernel,
+        concentration=plan.concentration if before is None else before.concentration,
         family=plan.family,
-        prior=copy_of(prior),
+        prior=copy_of(prior if before is None else before.prior),
         seed=seed,
         eps=plan.tolerance,
         floor=plan.floor,
         pseudo=plan.pseudo,
     )
+    engine.n_draws = 0 if before is None else before.n_draws
     lo, hi = engine.append(X, times, first_number=0)
-    least = surprise(X, plan.family, prior, plan.floor, plan.pseudo).max(initial=0.0)
     engine.arrive(lo, hi, budget=EXHAUSTIVE, n_best=1, running=False, uniforms=engine.uniforms(hi))
     engine.refresh()
+    return engine
+
+
+def run_chain(X: sp.csr_matrix, times: np.ndarray, prior: Prior, plan: Plan, seed: int) -> Chain:
+    """One chain: documents arrive in order, then sweeps; kernel and concentration move as :func:`learn` says.
+
+    Where the kernel is learned the documents arrive anew a few times during burn-in. Clusters found under a rate that
+    was too slow join what lies far apart, and moving one document at a time hardly ever parts them again.
+    """
+    engine = begin(X, times, prior, plan, None, seed)
+    least = surprise(X, plan.family, prior, plan.floor, plan.pseudo).max(initial=0.0)
     chain = Chain(engine, [], [])
+    anew = {int(share * plan.burn_in) for share in FRESH_STARTS} if plan.learn_kernel else set()
     with task("sampling", total=plan.n_sweeps) as bar:
         for sweep in range(plan.n_sweeps):
-            engine.sweep(engine.uniforms(hi), reach=reach_of(engine, least, plan.tolerance))
+            if sweep > 0 and sweep in anew:
+                engine = chain.engine = begin(X, times, prior, plan, engine, seed)
+            engine.sweep(engine.uniforms(X.shape[0]), reach=reach_of(engine, least, plan.tolerance))
             learn(engine, times, plan, sweep)
             if sweep >= plan.burn_in:
                 chain.draws.append(np.append(engine.kernel.parameters(), engine.concentration))
