@@ -48,7 +48,6 @@ def measure(name: str) -> None:
     k = int(truth.max()) + 1
     for model, make in {
         "SphericalKMeans": lambda seed: SphericalKMeans(k, random_state=seed),
-        "SphericalKMeans k-means||": lambda seed: SphericalKMeans(k, init="k-means||", random_state=seed),
         "scikit-learn KMeans": lambda seed: KMeans(k, random_state=seed),
     }.items():
         nmi, ari = [], []
