@@ -24,8 +24,8 @@ from shoal.streams.options import Inference
 from shoal.streams.slots import log_weights, reopen, words_of
 from shoal.streams.visit_kernels import close_cluster
 
-# This constant and FRAGMENTED were chosen on MStream's four streams of short texts; halved or doubled they cost .01 to
-# .02 of NMI at most (benchmarks/streams_short_text.py sensitivity).
+# This constant and FRAGMENTED were chosen on MStream's four streams of short texts. Halved or doubled they cost up to
+# .03 of NMI on one of the four (benchmarks/streams_short_text.py sensitivity).
 PRIOR_DOCUMENTS = 15.0  # the base measure begins as strong as so many documents
 STRENGTH_EVERY = 4  # batches between looks at how strong the base measure should be
 FRAGMENTED = 2.0  # one pass leaves true clusters in pieces, whose words ask for half the strength of the whole
