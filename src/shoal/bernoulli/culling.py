@@ -8,6 +8,8 @@ from scipy.special import rel_entr
 from shoal.bernoulli.adf_kernels import learn_fraction, refresh_all
 from shoal.bernoulli.profiles import Profiles, grown, rebuilt
 
+COMMON = 0.1  # scores take a default's mean to be small (log(1 - mu) as a short series): above it, entries are kept
+
 
 def divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
     """KL divergence between Bernoulli distributions, in nats."""
@@ -15,12 +17,16 @@ def divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def gains(profiles: Profiles) -> np.ndarray:
-    """For each entry, how much likelier it makes its cluster's ads than the default would, in nats over all of them."""
+    """For each entry, how much likelier it makes its cluster's ads than the default would, in nats over all of them.
+
+    Infinite where the default would be too large a mean to be scored as a default.
+    """
     used = profiles.n_entries
     rows, features = profiles.cluster[:used], profiles.feature[:used]
     means = np.clip(profiles.alphas() / profiles.totals(), 1e-12, 1 - 1e-9)
-    defaults = np.clip(profiles.ratio[rows] * profiles.background[features], 1e-12, 1 - 1e-9)
-    return np.asarray(profiles.mass[rows] * divergence(means, defaults))
+    defaults = profiles.ratio[rows] * profiles.background[features]
+    gain = profiles.mass[rows] * divergence(means, np.clip(defaults, 1e-12, 1 - 1e-9))
+    return np.where(defaults > COMMON, np.inf, gain)
 
 
 def telling_nothing(profiles: Profiles, least_share: float = 0.9) -> np.ndarray:

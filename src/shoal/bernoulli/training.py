@@ -94,8 +94,14 @@ class Learner:
         self.roster = Roster.of(largest.size)
 
     def finish(self) -> None:
-        """Lay the entries out by keyword and drop those that say nothing."""
-        self.profiles = culled(self.profiles, least_gain=self.rules.least_gain, features_kept=self.rules.features_kept)
+        """Lay the entries out by keyword, drop those that say nothing, and make one of clusters that are alike.
+
+        A cluster born late may have taken half of another's ads, and no pass follows that would find out.
+        """
+        rules = self.rules
+        self.profiles = culled(self.profiles, least_gain=rules.least_gain, features_kept=rules.features_kept)
+        while rules.merges and (pairs := mergers(self.profiles, self.pinned)):
+            self._pour(pairs, no_shares(0, 0))
 
     def look_again(
         self, rows: sp.csr_matrix, weights: np.ndarray, order: np.ndarray, shares: Shares, *, tidy: bool
@@ -149,8 +155,9 @@ class Learner:
 
     def _merge_alike(self, shares: Shares) -> Shares:
         pairs = mergers(self.profiles, self.pinned)
-        if not pairs:
-            return shares
+        return self._pour(pairs, shares) if pairs else shares
+
+    def _pour(self, pairs: list[tuple[int, int]], shares: Shares) -> Shares:
         n_clutter = self.profiles.n_clutter
         into = np.arange(self.profiles.n_rows)
         ids = self.roster.ids.copy()
