@@ -61,6 +61,7 @@ def one(scenario: str, seed: int, only_ours: bool = False) -> None:
             settings=Settings.relative() if relative else before.settings,
             market=market,
             random_state=seed,
+            seconds=10.0,
         )
     per_cent = lambda change: {name: round(100 * change[name], 3) for name in ("clicks", "revenue", "mliy")}  # noqa: E731
     quality = {}
