@@ -83,6 +83,10 @@ class Estimator(ClusterMixin, BaseEstimator):
         roster = getattr(self, "roster_", None)
         return roster.ids if roster is not None else np.arange(self.n_clusters)  # type: ignore[attr-defined,no-any-return]
 
+    def ids_to_tell(self) -> np.ndarray:
+        """Ids of the clusters worth a card in a report: the live ones first, then any that are gone."""
+        return self.ids_of_clusters()
+
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The features that describe the cluster with this id."""
         raise NotImplementedError(f"{type(self).__name__} does not describe its clusters by features")

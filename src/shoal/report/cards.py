@@ -61,7 +61,7 @@ def cluster_cards(
     [(3, 'feature 3, feature 2', '2'), (2, 'feature 0, feature 1', '0')]
     """
     check_is_fitted(model)
-    ids = np.asarray(model.ids_of_clusters())
+    ids = np.asarray(model.ids_to_tell())
     labels = np.asarray(model.labels_)  # type: ignore[attr-defined]
     typicality = model.typicality()
     members = _members_by_cluster(labels, ids, typicality)
@@ -92,7 +92,7 @@ def cluster_cards(
                 bounded=top.bounded,
                 items=tuple((_item_name(item_names, item), _at(typicality, item)) for item in rows[:n_items].tolist()),
                 cohesion=float(np.mean(typicality[rows])) if typicality is not None and rows.size else None,
-                uncertainty=_at(uncertainty, row),
+                uncertainty=_at(uncertainty, row) if uncertainty is not None and row < len(uncertainty) else None,
                 born=float(np.nanmin(lived)) if lived is not None else None,
                 last_seen=float(np.nanmax(lived)) if lived is not None else None,
             )
