@@ -15,6 +15,7 @@ from shoal.jit import kernel
 from shoal.kmeans.wand_kernels import END, gallop, open_cursors, room_for_cursors
 
 WINDOW = 8192  # rows whose partial scores are held at once: they stay in the nearest cache
+LONG_QUERY = 128  # terms: beyond, looking rows up in single lists costs more than adding all the lists up
 
 
 @kernel
@@ -105,7 +106,8 @@ def centres_pick_rows(
 ):  # fmt: skip
     """Centres first..last-1 each retrieve their top rows (the paper's WAND(c, i, A, l, theta)).
 
-    Every row whose bound reaches the bar is scored in full and offered to the centre, whether or not it ends up among
+    Queries of more than LONG_QUERY terms add all their lists up, and offer every row they meet. In shorter ones, every
+    row whose bound reaches the bar is scored in full and offered to the centre, whether or not it ends up among
     its top: the table (`best_centre`, `best_score`) remembers the best offer. A score that does not beat the table is
     not put on the heap, so a row that cannot beat it is left. `bars` are the thresholds to start from, and those
     reached.
@@ -124,7 +126,7 @@ def centres_pick_rows(
         size, bar, essential = 0, bars[centre], 0
         scored[centre] = 0
         while True:
-            essential = first_essential(reach, n, essential, bar)
+            essential = 0 if n > LONG_QUERY else first_essential(reach, n, essential, bar)
             base = next_row(cursors, postings, essential, n)
             if base == END:
                 break
@@ -136,8 +138,8 @@ def centres_pick_rows(
                     continue
                 sums[place] = 0.0
                 row = base + place
-                if partial + others <= bar:
-                    continue
+                if essential > 0 and partial + others <= bar:
+                    continue  # with essential lists only, the score is known already, and offered
                 needed = best_score[row] if best_centre[row] >= 0 else np.float32(0.0)
                 score = complete_score(cursors, postings, essential, reach, row, partial, needed)
                 if score > needed:
