@@ -120,7 +120,6 @@ def finish_sums(hot, lengths, n, bar, sums, lines, line_values, n_lines, found):
     if bar <= 0.0 or n_lines < FEW_LINES or n < FEW_CENTRES:
         add_lines(lines, line_values, 0, n_lines, hot, n, sums)
         return -1
-    sort_by_size(lines, line_values, n_lines)
     rest = np.float32(0.0)
     for at in range(n_lines):
         rest += line_values[at] * line_values[at]
@@ -135,6 +134,8 @@ def finish_sums(hot, lengths, n, bar, sums, lines, line_values, n_lines, found):
                     total += line_values[line] * hot[lines[line], place]
                 sums[place] = total
             return n_found
+        if added == 0:
+            sort_by_size(lines, line_values, n_lines)  # most rows never come here
         until = min(added + LINES_AT_ONCE, n_lines)
         add_lines(lines, line_values, added, until, hot, n, sums)
         for at in range(added, until):
