@@ -35,8 +35,6 @@ def excused(estimator: Any) -> dict[str, str]:
         # every family takes the same path through the code.
         seeds = "seeds are drawn at random, and repeated rows draw other seeds than weights do"
         return without(seeds) | {"check_clustering": NEGATIVE}
-    if isinstance(estimator, SphericalKMeans) and estimator.algorithm == "wand":
-        return without("a centre retrieves its best rows by number, and a row given twice takes two places")
     return {}
 
 
