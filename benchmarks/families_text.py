@@ -1,6 +1,6 @@
 """20 Newsgroups and arXiv abstracts: NMI beside SphericalKMeans, and held-out likelihood with and without learning.
 
-python benchmarks/families_text.py [20newsgroups,arxiv] [n_rows]
+python benchmarks/families_text.py [20newsgroups,arxiv] [n_rows] [model,model]
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def read(name: str, n_rows: int):
 def main() -> None:
     names = sys.argv[1].split(",") if len(sys.argv) > 1 else list(SETS)
     n_rows = int(sys.argv[2]) if len(sys.argv) > 2 else 30_000
+    wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else None
     for name in names:
         X, truth = read(name, n_rows)
         k = SETS[name][1]
@@ -55,6 +56,8 @@ def main() -> None:
                 k, smoothing=0.0, background=500.0, start="one-pass", random_state=0
             ).fit(X),
         }.items():
+            if wanted is not None and model not in wanted:
+                continue
             began = time.process_time()
             fitted = fit(X[train], k)
             seconds = time.process_time() - began
