@@ -25,7 +25,7 @@ from shoal.families.rows import as_items
 
 K, N = 3, 5
 N_SWEEPS = {"gibbs": 100_000, "indexed": 120_000, "settled": 280_000, "ranked": 120_000, "published": 250_000}
-# Proposals by the published bound are seldom accepted. Four rows make 14 partitions instead of 41: less noise of chance.
+# Proposals by the published bound are seldom accepted. Four rows make 14 partitions instead of 41: less noise.
 N_PUBLISHED = 4
 FAMILIES = {
     "multinomial": Multinomial(mean=np.array([0.4, 0.3, 0.2, 0.1]), strength=2.0, smoothing=0.1),

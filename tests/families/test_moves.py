@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from shoal.families.counts_kernels import has_room
 from shoal.families.problem import CountProblem
 from shoal.families.settings import Settings
 
@@ -51,3 +52,17 @@ def test_a_full_mixture_trades_a_merge_for_a_split(sampler: str) -> None:
     chain.sweep()
     pairs = set(zip(truth.tolist(), chain.labels.tolist(), strict=True))
     assert len(pairs) == 6  # every topic is one cluster
+
+
+@pytest.mark.parametrize("n_clusters", [2, 20])
+def test_after_a_rebuild_there_is_room_for_any_row_anywhere(n_clusters: int) -> None:
+    """Otherwise a sweep would rebuild for ever: long rows, and one cluster that has them all."""
+    rng = np.random.default_rng(0)
+    X = sp.random(40, 6000, density=0.3, random_state=rng, data_rvs=lambda n: np.ones(n), format="csr")
+    settings = Settings(n_clusters, "multinomial", "dirichlet", 0.5, 0.1, 0.0, 64, "ranked", "diagonal", 10)
+    problem = CountProblem(X, settings)
+    chain = problem.chain("indexed", 0)
+    for labels in (np.full(40, -1), np.zeros(40), np.where(np.arange(40) < 20, 0, 1), np.r_[1, np.zeros(39)]):
+        chain.set_labels(labels.astype(np.int32))
+        for n_features in np.diff(X.indptr):
+            assert all(has_room(chain.clusters, cluster, n_features) for cluster in range(n_clusters))

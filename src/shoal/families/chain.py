@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from shoal.families.counts_kernels import (
+    ROOM,
     Clusters,
     Items,
     Postings,
@@ -46,6 +47,7 @@ class CountChain:
         self.n_sweeps = 0
         self.n_moved = n
         self.laid_out = False  # whether nothing has moved since the last rebuild
+        self.longest_room = ROOM * (int(np.diff(items.ptr).max(initial=0)) + 1)
         self.slots = np.zeros((64 * k + 4096, 2), np.int32)
         self.entries = np.zeros(4096, np.int32)
         self.first, self.order = np.zeros(k + 1, np.int64), np.zeros(n, np.int64)
@@ -97,7 +99,7 @@ class CountChain:
         if need > len(self.clusters.slots):
             self.clusters = self.clusters._replace(slots=np.zeros((need, 2), np.int32))
             rebuild_tables(self.items, self.clusters, self.first, self.order, self.scratch, self.seen)
-        room = 2 * need + 64 * self.n_clusters + 4096
+        room = 2 * need + 64 * self.n_clusters + 4096 + self.longest_room
         if room > len(self.slots):
             self.slots = np.zeros((room + room // 4, 2), np.int32)
         if len(self.clusters.slots) != room or self.clusters.slots.base is not self.slots:

@@ -14,6 +14,9 @@ import numpy as np
 from shoal.jit import kernel
 
 GOLDEN = 2654435769
+ROOM = (
+    24  # slots for each feature of a row (and 24 more) that adding it to a small table may take, all doublings included
+)
 DEAD = 31  # the level of a posting whose count has fallen to 0
 
 
@@ -108,8 +111,11 @@ def grow(clusters, cluster):
 
 @kernel
 def has_room(clusters, cluster, n_features):
-    """Whether the arena surely suffices to add a row of so many features to the cluster."""
+    """Whether the arena surely suffices to add a row of so many features to the cluster. After a rebuild it does: a
+    table is filled to a third, so only one with less than 2 n + 2 features can have to grow for n more; see ROOM."""
     length = 1 << clusters.bits[cluster]
+    if length >= 2 * (clusters.used[cluster] + n_features) + 2:
+        return True
     while length < 2 * (clusters.used[cluster] + n_features) + 2:
         length *= 2
     return clusters.top[0] + 2 * length <= len(clusters.slots)
