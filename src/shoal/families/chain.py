@@ -63,6 +63,7 @@ class CountChain:
         self.postings = Postings(
             indexed, gain_start, np.zeros(gain_start[-1]), start, length, room, self.entries, np.zeros(1, np.int64)
         )
+        self.nothing_indexed = np.zeros(d, np.bool_)
         self.work = make_workspace(k, d, n_candidates)
         fill_base(items, prior)
         fill_gains(prior, self.postings)
@@ -189,9 +190,9 @@ class CountChain:
 
 def make_workspace(n_clusters: int, n_features: int, n_candidates: int) -> Workspace:
     return Workspace(
-        np.zeros(n_clusters), np.zeros(n_clusters + 1, np.int64), np.zeros(n_features, np.bool_),
-        np.zeros(n_candidates + 2, np.int64), np.zeros(n_candidates + 2), np.zeros(n_candidates + 2), np.zeros(32),
-        np.zeros(n_clusters),
+        np.zeros(n_clusters, np.float32), np.zeros(n_clusters + 1, np.int64), np.zeros(n_features, np.bool_),
+        np.zeros(n_candidates + 2, np.int64), np.zeros(n_candidates + 2), np.zeros(n_candidates + 2),
+        np.zeros(32, np.float32), np.zeros(n_clusters),
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from shoal.threads import n_threads_available, ordered_map, row_blocks
 
 # Candidates so many nats below the best are not kept in a list: one draw in 500 million would take them.
 KEEP = 20.0
-SMALL = 15  # rows a cluster holds, on average, before lists made in a one-pass start are worth keeping
+SMALL = 8  # rows a cluster holds, on average, before lists made in a one-pass start are worth keeping
 
 
 class IndexedChain(CountChain):

@@ -33,10 +33,10 @@ from shoal.families.scores_kernels import (
 )
 from shoal.jit import kernel, sum_kernel
 
-FAINT = (
-    1e-300  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
-)
-ENOUGH = 1e-200
+FAINT = 1e-30  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
+ENOUGH = 1e-20
+RUN = 128  # clusters looked at together for one that is worth offering
+FIVE, LEVELS = np.uint64(5), np.uint64(31)
 DENSE_UP_TO = 1 << 14  # clusters: below, looking at all sums is quicker than noting which were touched
 
 LATE = 4  # fixed lists: so many times less often than `refresh` says, a row is visited with a list of the moment
@@ -66,13 +66,13 @@ class Tuning(NamedTuple):
 class Workspace(NamedTuple):
     """Memory a thread needs."""
 
-    gain: np.ndarray  # (k,) zeros between uses
+    gain: np.ndarray  # (k,) float32, zeros between uses
     touched: np.ndarray  # (k + 1,) int64
     marked: np.ndarray  # (d,) bool, False between uses
     chosen: np.ndarray  # (m + 2,) int64
     ranks: np.ndarray  # (m + 2,) float
     scores: np.ndarray  # (m + 2,) float
-    by_level: np.ndarray  # (32,) float
+    by_level: np.ndarray  # (32,) float32
     rank_of: np.ndarray  # (k,) float
 
 
@@ -89,8 +89,8 @@ def fill_gains(prior, postings):
 @kernel
 def add_gains_dense(entries, by_level, gain):
     for place in range(len(entries)):
-        entry = entries[place]
-        gain[entry >> 5] += by_level[entry & 31]
+        entry = np.uint64(entries[place])  # unsigned: no check for indices from the end
+        gain[entry >> FIVE] += by_level[entry & LEVELS]
 
 
 @kernel
@@ -136,14 +136,38 @@ def rank_all(gain, weight, slope, length, out):
 
 
 @kernel
+def count_above(ranks, least):
+    """How many are above: no branch for each, so that many are looked at at once."""
+    n_above = 0
+    for at in range(len(ranks)):
+        n_above += ranks[at] > least
+    return n_above
+
+
+@kernel
+def choose_ranked(work, most):
+    """Offer all clusters that were ranked; ties go to the smaller cluster, which comes first."""
+    n_chosen, least, ranks = 0, NOTHING, work.rank_of
+    for first in range(0, len(ranks), RUN):
+        run = ranks[first : first + RUN]
+        if count_above(run, least) > 0:
+            for at in range(len(run)):
+                if run[at] > least:
+                    n_chosen = offer(work, n_chosen, most, first + at, run[at])
+                    if n_chosen == most:
+                        least = work.ranks[most - 1]
+    return n_chosen
+
+
+@kernel
 def own_gain(items, clusters, postings, row, own):
     """What the row's rare features speak for its own cluster, the row itself left out."""
-    total, first = 0.0, items.ptr[row]
+    total, first = np.float32(0.0), items.ptr[row]
     for at in range(first, first + items.scan[row]):
         feature, count = items.features[at], items.counts[at]
         others = count_of(clusters, own, feature) - count
         if others > 0:
-            total += postings.gains[postings.gain_start[feature] + level_of(others)] * count
+            total += np.float32(postings.gains[postings.gain_start[feature] + level_of(others)] * count)
     return total
 
 
@@ -160,12 +184,7 @@ def list_candidates(items, prior, clusters, postings, row, own, work):
         rank_all(work.gain, clusters.weight, clusters.slope, length, work.rank_of)
         if own >= 0:
             work.rank_of[own] = NOTHING
-        least = NOTHING
-        for cluster in range(n_clusters):
-            if work.rank_of[cluster] > least:  # ties go to the smaller cluster, which came first
-                n_chosen = offer(work, n_chosen, most, cluster, work.rank_of[cluster])
-                if n_chosen == most:
-                    least = work.ranks[most - 1]
+        n_chosen = choose_ranked(work, most)
     for place in range(n_touched):
         cluster = work.touched[place]
         gain = work.gain[cluster]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.families.chain import CountChain, falling_table
+from shoal.families.counts_kernels import Postings
 from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, split_cluster
 from shoal.families.scores_kernels import BERNOULLI, score_alone
 
@@ -58,9 +59,14 @@ def likely_pairs(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
     return np.column_stack([clusters[chosen[:, 0]], clusters[chosen[:, 1]]]).astype(np.int64)
 
 
+def unposted(chain: CountChain) -> Postings:
+    """Postings that note no changes: nothing reads them while clusters are mended, and afterwards they are rebuilt."""
+    return chain.postings._replace(indexed=chain.nothing_indexed)
+
+
 def move_rows(chain: CountChain, rows: np.ndarray, target: int) -> None:
     """Move rows to one cluster, with rebuilding as needed."""
-    while not move_all(chain.items, chain.prior, chain.clusters, chain.postings, rows, target, chain.work.marked):
+    while not move_all(chain.items, chain.prior, chain.clusters, unposted(chain), rows, target, chain.work.marked):
         chain.rebuild()
 
 
@@ -109,7 +115,7 @@ def try_split(chain: CountChain, rows: np.ndarray, n_passes: int = 2) -> float:
     """Move these rows, all of one cluster, into two empty ones; what the log joint gains by it (-inf: no split)."""
     left, right = (int(chain.clusters.empty[at]) for at in range(2))
     done = split_cluster(
-        chain.items, chain.prior, chain.clusters, chain.postings, rows, left, right, n_passes,
+        chain.items, chain.prior, chain.clusters, unposted(chain), rows, left, right, n_passes,
         chain.random, chain.work.marked,
     )  # fmt: skip
     size = chain.clusters.size

@@ -12,10 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.families.hyper import SMOOTHING_RATE
 from shoal.families.problem import CountProblem
 from shoal.progress import Monitor
 
 SWEEPS_PER_START = 10
+# Rounds of learning the prior and mending before starts are compared: one that began under another prior than it will
+# end with looks worse than it is, and short texts of a few broad classes then lost their better start.
+ROUNDS_BEFORE_COMPARING = 3
 FEW_ROWS_TIMES_CLUSTERS = 20_000_000  # random starts are tried where so many scores a sweep are no trouble
 
 
@@ -23,7 +27,7 @@ class Start(NamedTuple):
     """A start that was tried."""
 
     name: str
-    log_joint: float
+    log_joint: float  # of rows, labels and smoothing
     labels: np.ndarray
 
 
@@ -50,12 +54,16 @@ def try_start(problem: CountProblem, name: str, sampler: str, seed: int, *, mend
     problem.begin(chain, labels)
     for _ in range(SWEEPS_PER_START):
         chain.sweep()
-    problem.family = given
-    problem.learn(chain)
-    if mend:
+    if problem.settings.smoothing not in ("auto", "learn"):
+        problem.family = given
+    for _ in range(ROUNDS_BEFORE_COMPARING):
+        problem.learn(chain)
+        chain.sweep()
+    for _ in range(ROUNDS_BEFORE_COMPARING + 1 if mend else 0):
+        problem.learn(chain)
         problem.mend(chain)
         chain.sweep()
-    return Start(name, chain.log_joint(), chain.labels.copy())
+    return Start(name, chain.log_joint() - SMOOTHING_RATE * problem.family.smoothing, chain.labels.copy())
 
 
 def find_start(
