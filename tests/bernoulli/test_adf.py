@@ -12,8 +12,9 @@ from oracles.bernoulli import DenseADF, moment_match
 from shoal.base import Roster
 from shoal.bernoulli import BernoulliMixture
 from shoal.bernoulli.adf import count_shares, filtered
-from shoal.bernoulli.adf_kernels import match_moments, refresh_all
+from shoal.bernoulli.adf_kernels import match_moments
 from shoal.bernoulli.births import seeded
+from shoal.bernoulli.entries_kernels import refresh_all
 from shoal.bernoulli.profiles import copied, empty_profiles
 from shoal.bernoulli.scoring import likelihoods
 from shoal.bernoulli.training import Learner

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.bernoulli.adf_kernels import count_rows, filter_rows, revisit_rows
-from shoal.bernoulli.profiles import Profiles, grown
+from shoal.bernoulli.adf_kernels import read_rows
+from shoal.bernoulli.profiles import Board, Profiles, board_of, grown
 
 
 class Shares(NamedTuple):
@@ -17,6 +17,15 @@ class Shares(NamedTuple):
     rows: np.ndarray  # (n, t) clusters, -1 for none
     values: np.ndarray  # (n, t) shares, multiples of 2^-24
     log_norms: np.ndarray  # (n,) log sum of scores before the ad was learned
+
+
+class Reading(NamedTuple):
+    """What to do with each ad, in this order."""
+
+    takes_back: bool  # what it taught when it was read before
+    looks: bool  # at it, for its shares
+    adds: bool  # it to the clusters, by its shares
+    negligible: float  # a share below this is left out
 
 
 def no_shares(n: int, width: int) -> Shares:
@@ -37,14 +46,9 @@ def filtered(
     width: int = 0,
 ) -> tuple[Profiles, Shares]:
     """Learn the rows in this order, each once."""
-    shares, start = no_shares(order.size, width), 0
-    while start < order.size:
-        start = filter_rows(
-            rows.indptr, rows.indices, weights, order, start, negligible, profiles, shares.log_norms, *shares[:2]
-        )
-        if start < order.size:
-            profiles = roomier(profiles)
-    return profiles, shares
+    shares = no_shares(order.size, width)
+    how = Reading(takes_back=False, looks=True, adds=True, negligible=negligible)
+    return _read(profiles, board_of(profiles), rows, weights, order, shares, how), shares
 
 
 def revisited(
@@ -57,14 +61,8 @@ def revisited(
     negligible: float,
 ) -> Profiles:
     """One more pass over rows whose shares are known; ``shares`` is brought up to date in place."""
-    start = 0
-    while start < order.size:
-        start = revisit_rows(
-            rows.indptr, rows.indices, weights, order, start, negligible, profiles, shares.log_norms, *shares[:2]
-        )
-        if start < order.size:
-            profiles = roomier(profiles)
-    return profiles
+    how = Reading(takes_back=True, looks=True, adds=True, negligible=negligible)
+    return _read(profiles, board_of(profiles), rows, weights, order, shares, how)
 
 
 def count_shares(
@@ -78,9 +76,26 @@ def count_shares(
     sign: float,
 ) -> Profiles:
     """Add known shares as plain counts, or take them back."""
+    how = Reading(takes_back=sign < 0, looks=False, adds=sign > 0, negligible=0.0)
+    shares = Shares(kept_rows, kept_shares, np.zeros(0))
+    return _read(profiles, board_of(profiles, empty=True), rows, weights, order, shares, how)
+
+
+def _read(
+    profiles: Profiles,
+    board: Board,
+    rows: sp.csr_matrix,
+    weights: np.ndarray,
+    order: np.ndarray,
+    shares: Shares,
+    how: Reading,
+) -> Profiles:
     start = 0
-    while start < order.size:
-        start = count_rows(rows.indptr, rows.indices, weights, order, start, sign, profiles, kept_rows, kept_shares)
-        if start < order.size:
-            profiles = roomier(profiles)
-    return profiles
+    while True:
+        start = read_rows(
+            rows.indptr, rows.indices, weights, order, start, *how, profiles, board,
+            shares.log_norms, shares.rows, shares.values,
+        )  # fmt: skip
+        if start == order.size:
+            return profiles
+        profiles = roomier(profiles)

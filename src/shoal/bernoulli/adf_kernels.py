@@ -1,168 +1,44 @@
 # mypy: ignore-errors
-"""One step of assumed density filtering on sparse profiles, and what it needs. See profiles.py for the fields."""
+"""One step of assumed density filtering on sparse profiles: score an ad, share it out, learn it."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from shoal.bernoulli.entries_kernels import (
+    TINY,
+    copy_lifts,
+    find_slot,
+    growth,
+    measure_base,
+    on_grid,
+    open_entry,
+    open_slot,
+    put_on_board,
+    refresh_cluster,
+)
 from shoal.jit import inline_kernel, kernel
 
-GRID = 2.0**24  # counts are multiples of 1 / GRID, so their sums are exact
 # A cluster's cached numbers are recomputed when its mass has grown by this share. Between, the sum of log(1 - mu) is
 # corrected to first order, and a lift changes with mass by no more than mu times the growth since the keyword was last
 # touched: a keyword with a large mu is touched often, so neither error is large.
 STALE = 0.05
-TINY = 1e-12
-
-# Small helpers that take the whole model are inlined, and long loops take bare arrays: passing the model, or reading a
-# field of it, in a loop counts references to its arrays each time.
-
-
-@kernel
-def on_grid(value):
-    return np.rint(value * GRID) / GRID
+FAR = 20.0  # each cluster this far behind the best adds less than 1e-8 to the sum of scores
 
 
 @inline_kernel
-def refresh_base(row, profiles):
-    """Bring the cluster's default and its score for an empty ad up to date, at a cost that knows no keywords."""
-    strength = profiles.prior[0]
-    n = max(strength + profiles.mass[row], TINY)
-    w1 = profiles.spread[row, 0]
-    alpha = strength
-    if w1 > TINY:
-        alpha += profiles.held[row] / w1
-    s = max(alpha / n, 1e-9)
-    profiles.ratio[row] = s
-    profiles.log_ratio[row] = np.log(s)
-    # sum of log(1 - s b_d) over keywords without entry, as a series in s
-    w2, w3, w4 = profiles.spread[row, 1], profiles.spread[row, 2], profiles.spread[row, 3]
-    rest = s * (w1 + s * (w2 / 2 + s * (w3 / 3 + s * w4 / 4)))
-    drift = profiles.slope[row] * (profiles.mass[row] - profiles.mass_then[row])
-    weight = np.log(max(profiles.prior[1] + profiles.mass[row], TINY))
-    profiles.base[row] = weight + profiles.total[row] + drift - rest
-
-
-@inline_kernel
-def measure_slot(slot, row, profiles):
-    """Recompute an entry's lift; return log(1 - mu) and its derivative by the cluster's mass."""
-    b = profiles.background[profiles.feature[slot]]
-    alpha = max(profiles.prior[0] * b + profiles.hits[slot], TINY)
-    n = profiles.prior[0] + profiles.mass[row] - profiles.loss[slot]
-    beta = max(n - alpha, 1e-6)
-    default = profiles.ratio[row] * b
-    profiles.lift[slot] = np.log(alpha / (beta * default)) - default
-    return np.log(beta / (alpha + beta)), alpha / ((alpha + beta) * beta)
-
-
-@kernel
-def measure_entries(
-    first, next_of_cluster, feature, shared, background, hits, loss, lift, absent, strength, mass, ratio
-):
-    """Recompute the entries of one cluster; return the sums of log(1 - mu) and of its derivative by mass."""
-    total, slope, slot = 0.0, 0.0, first
-    while slot >= 0:
-        absent[slot] = 0.0
-        if not shared[feature[slot]]:
-            b = background[feature[slot]]
-            alpha = max(strength * b + hits[slot], TINY)
-            beta = max(strength + mass - loss[slot] - alpha, 1e-6)
-            lift[slot] = np.log(alpha / (beta * ratio * b)) - ratio * b
-            absent[slot] = np.log(beta / (alpha + beta))
-            total += absent[slot]
-            slope += alpha / ((alpha + beta) * beta)
-        slot = next_of_cluster[slot]
-    return total, slope
-
-
-@kernel
-def refresh_cluster(row, profiles):
-    """Recompute every entry of the cluster."""
-    refresh_base(row, profiles)
-    total, slope = measure_entries(
-        profiles.first[row], profiles.next_of_cluster, profiles.feature, profiles.shared, profiles.background,
-        profiles.hits, profiles.loss, profiles.lift, profiles.absent,
-        profiles.prior[0], profiles.mass[row], profiles.ratio[row],
-    )  # fmt: skip
-    profiles.total[row], profiles.slope[row], profiles.mass_then[row] = total, slope, profiles.mass[row]
-    refresh_base(row, profiles)
-
-
-@kernel
-def refresh_all(profiles):
-    """Recompute everything that is derived from counts and background."""
-    sums = np.zeros(4)
-    for feature in range(profiles.background.size):
-        if not profiles.shared[feature]:
-            power = 1.0
-            for at in range(4):
-                power *= profiles.background[feature]
-                sums[at] += power
-    for row in range(profiles.mass.size):
-        profiles.spread[row, :] = sums
-        slot = profiles.first[row]
-        while slot >= 0:
-            take_from_spread(row, profiles.feature[slot], profiles)
-            slot = profiles.next_of_cluster[slot]
-        refresh_cluster(row, profiles)
-
-
-@inline_kernel
-def take_from_spread(row, feature, profiles):
-    if profiles.shared[feature]:
-        return
-    b = profiles.background[feature]
-    power = 1.0
-    for at in range(4):
-        power *= b
-        profiles.spread[row, at] = max(profiles.spread[row, at] - power, 0.0)
-
-
-@kernel
-def link_slots(profiles):
-    """Chain the slots of each keyword and of each cluster, in slot order."""
-    profiles.head[:] = -1
-    profiles.first[:] = -1
-    for slot in range(profiles.used[0] - 1, -1, -1):
-        feature, row = profiles.feature[slot], profiles.cluster[slot]
-        profiles.next_of_feature[slot] = profiles.head[feature]
-        profiles.head[feature] = slot
-        profiles.next_of_cluster[slot] = profiles.first[row]
-        profiles.first[row] = slot
-
-
-@inline_kernel
-def open_slot(row, feature, profiles):
-    """Give the keyword its own Beta in this cluster; it starts as the default believed it to be."""
-    slot = profiles.used[0]
-    profiles.used[0] += 1
-    b = profiles.background[feature]
-    given = 0.0
-    if profiles.spread[row, 0] > TINY:
-        given = on_grid(max(profiles.held[row], 0.0) * min(b / profiles.spread[row, 0], 1.0))
-    profiles.held[row] -= given
-    profiles.cluster[slot], profiles.feature[slot] = row, feature
-    profiles.hits[slot], profiles.given[slot], profiles.loss[slot] = given, given, 0.0
-    profiles.absent[slot] = 0.0
-    take_from_spread(row, feature, profiles)
-    profiles.next_of_feature[slot] = profiles.head[feature]
-    profiles.head[feature] = slot
-    profiles.next_of_cluster[slot] = profiles.first[row]
-    profiles.first[row] = slot
-    return slot
-
-
-@inline_kernel
-def score_row(features, profiles, scores):
+def score_row(features, profiles, board, scores):
     """Fill ``scores`` with log gamma_l + log p(ad | l), less what is the same for every cluster."""
     add_up(
         features, profiles.shared, profiles.background, profiles.base, profiles.log_ratio, profiles.ratio,
-        profiles.head, profiles.next_of_feature, profiles.cluster, profiles.lift, scores,
+        profiles.head, profiles.next_of_feature, profiles.cluster, profiles.lift, board.line_of, board.lifts, scores,
     )  # fmt: skip
 
 
 @kernel
-def add_up(features, shared, background, base, log_ratio, ratio, head, next_of_feature, cluster, lift, scores):
+def add_up(
+    features, shared, background, base, log_ratio, ratio, head, next_of_feature, cluster, lift, line_of, lifts, scores
+):
     n_present, sum_background = 0, 0.0
     for feature in features:
         if not shared[feature]:
@@ -174,6 +50,11 @@ def add_up(features, shared, background, base, log_ratio, ratio, head, next_of_f
     for feature in features:
         if shared[feature]:
             continue
+        line = line_of[feature]
+        if line >= 0:
+            for row in range(scores.size):
+                scores[row] += lifts[line, row]
+            continue
         slot = head[feature]
         while slot >= 0:
             scores[cluster[slot]] += lift[slot]
@@ -181,23 +62,33 @@ def add_up(features, shared, background, base, log_ratio, ratio, head, next_of_f
 
 
 @kernel
+def largest(scores):
+    """The maximum, in four lanes: one comparison need not wait for the one before."""
+    a = b = c = d = scores[0]
+    whole = scores.size - scores.size % 4
+    for at in range(0, whole, 4):
+        a = scores[at] if scores[at] > a else a
+        b = scores[at + 1] if scores[at + 1] > b else b
+        c = scores[at + 2] if scores[at + 2] > c else c
+        d = scores[at + 3] if scores[at + 3] > d else d
+    for at in range(whole, scores.size):
+        a = scores[at] if scores[at] > a else a
+    return max(max(a, b), max(c, d))
+
+
+@kernel
 def responsibilities(scores, negligible, touched, shares):
     """List the clusters with a share that is not negligible, and their shares; return how many and log sum exp."""
-    best = scores[0]
-    for row in range(1, scores.size):
-        best = max(best, scores[row])
+    best = largest(scores)
     cut = best + np.log(max(negligible, 1e-300)) - 1e-9
-    n, total, kept = 0, 0.0, 0.0
+    n, total = 0, 0.0
     for row in range(scores.size):
-        if scores[row] > best - 25.0:
-            share = np.exp(scores[row] - best)
-            total += share
-            if scores[row] >= cut:
-                touched[n], shares[n] = row, share
-                kept += share
-                n += 1
+        if scores[row] >= cut:
+            touched[n], shares[n] = row, np.exp(scores[row] - best)
+            total += shares[n]
+            n += 1
     for at in range(n):
-        shares[at] /= kept
+        shares[at] /= total
     return n, best + np.log(total)
 
 
@@ -211,112 +102,128 @@ def match_moments(alpha, n, share):
     return m1 * after, after
 
 
-@inline_kernel
-def touch_slot(slot, row, share, weight, mass_before, profiles):
-    """One ad with the keyword, ``share`` of it this cluster's: moment matching."""
-    if share >= 1.0 - 1e-9:
-        profiles.hits[slot] += on_grid(weight * share)
-        return
-    alpha = max(profiles.prior[0] * profiles.background[profiles.feature[slot]] + profiles.hits[slot], 1e-9)
-    n = max(profiles.prior[0] + mass_before - profiles.loss[slot], alpha + 1e-6)
+@kernel
+def taught(prior, hits, loss, mass, share, weight, matching):
+    """What an entry's hits and loss become by an ad with the keyword, ``share`` of it this cluster's.
+
+    ``prior`` is the prior's alpha and ``mass`` alpha + beta, but for the loss, before the ad. ``matching``: by moments.
+    """
+    if not matching or share >= 1.0 - 1e-9:
+        return hits + on_grid(weight * share), loss
+    alpha = max(prior + hits, 1e-9)
+    n = max(mass - loss, alpha + 1e-6)
     new_alpha, new_n = match_moments(alpha, n, share)
-    profiles.hits[slot] += on_grid(weight * (new_alpha - alpha))
-    profiles.loss[slot] += on_grid(weight * (share - (new_n - n)))
-
-
-@inline_kernel
-def recount_slot(slot, row, profiles):
-    """After an entry changed: its part of the running total, taken back to the mass the total stands at."""
-    absent, by_mass = measure_slot(slot, row, profiles)
-    absent -= by_mass * (profiles.mass[row] - profiles.mass_then[row])
-    profiles.total[row] += absent - profiles.absent[slot]
-    profiles.absent[slot] = absent
+    return hits + on_grid(weight * (new_alpha - alpha)), loss + on_grid(weight * (share - (new_n - n)))
 
 
 @kernel
-def slots_of_touched(slot, next_of_feature, cluster, share_of, found):
-    """List a keyword's entries in clusters that take a share; return how many."""
-    n = 0
+def measured(alpha, n, default, grown):
+    """An entry's lift, and log(1 - mu) taken back to the mass its cluster's total stands at."""
+    alpha = max(alpha, TINY)
+    beta = max(n - alpha, 1e-6)
+    lift = np.log(alpha / (beta * default)) - default
+    return lift, np.log(beta / (alpha + beta)) - alpha / ((alpha + beta) * beta) * grown
+
+
+@kernel
+def find_slots(slot, next_of_feature, cluster, share_of, slot_of):
+    """Note a keyword's entries in clusters that take a share."""
     while slot >= 0:
         if share_of[cluster[slot]] > 0.0:
-            found[n] = slot
-            n += 1
+            slot_of[cluster[slot]] = slot
         slot = next_of_feature[slot]
-    return n
 
 
 @kernel
-def learn_row(features, weight, n_touched, touched, shares, matching, share_of, stamp, found, profiles):
-    """Let the touched clusters take in their shares of the ad.
+def read_rows(
+    indptr, indices, weights, order, start, takes_back, looks, adds, negligible, profiles, board,
+    log_norms, kept_rows, kept_shares,
+):  # fmt: skip
+    """Read the ads in ``order`` from place ``start``; return the place reached (short of the end: arena full).
 
-    ``share_of``, ``stamp`` and ``found`` are work space by cluster.
-
-    ``matching``: by moment matching; otherwise as plain counts, which can be taken back with a negative weight.
+    Of each ad: ``takes_back`` what it taught, by its kept shares; ``looks`` at it for its shares and its log sum of
+    scores; ``adds`` it to the clusters by its shares. Seen for the first time it is learned by moment matching, else as
+    plain counts, which can be taken back. The largest shares are kept, padded with -1, in as many columns as there are.
     """
-    for at in range(n_touched):
-        share_of[touched[at]] = shares[at]
-    for at in range(n_touched):
-        stamp[touched[at]] = -1
-        profiles.mass[touched[at]] += on_grid(weight * shares[at])
-    for number in range(features.size):
-        feature = features[number]
-        if profiles.shared[feature]:
-            continue
-        n_found = slots_of_touched(profiles.head[feature], profiles.next_of_feature, profiles.cluster, share_of, found)
-        for place in range(n_found):
-            slot = found[place]
-            row = profiles.cluster[slot]
-            share = share_of[row]
-            if matching:
-                touch_slot(slot, row, share, weight, profiles.mass[row] - on_grid(weight * share), profiles)
-            else:
-                profiles.hits[slot] += on_grid(weight * share)
-            recount_slot(slot, row, profiles)
-            stamp[row] = number
-        for at in range(n_touched):
-            row = touched[at]
-            if stamp[row] != number:
-                if not profiles.opens[row] or weight < 0:
-                    profiles.held[row] += on_grid(weight * shares[at])
-                    continue
-                slot = open_slot(row, feature, profiles)
-                if matching:
-                    touch_slot(
-                        slot, row, shares[at], weight, profiles.mass[row] - on_grid(weight * shares[at]), profiles
-                    )
-                else:
-                    profiles.hits[slot] += on_grid(weight * shares[at])
-                recount_slot(slot, row, profiles)
-    for at in range(n_touched):
-        row = touched[at]
-        share_of[row] = 0.0
-        grown = abs(profiles.mass[row] - profiles.mass_then[row])
-        if grown > STALE * (profiles.prior[0] + profiles.mass_then[row]):
-            refresh_cluster(row, profiles)
-        else:
-            refresh_base(row, profiles)
-
-
-@kernel
-def filter_rows(indptr, indices, weights, order, start, negligible, profiles, log_norms, kept_rows, kept_shares):
-    """ADF over the ads in ``order`` from place ``start``; return the place reached (short of the end: arena full).
-
-    ``log_norms`` receives each ad's log sum of scores, before it is learned; ``kept_rows`` and ``kept_shares``
-    (n, t) its largest shares, padded with -1, and may have no columns.
-    """
-    n_rows = profiles.mass.size
-    scores, share_of = np.zeros(n_rows), np.zeros(n_rows)
-    touched, stamp, shares = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), np.zeros(n_rows)
-    found = np.zeros(n_rows, np.int64)
+    n_rows, matching = profiles.mass.size, looks and not takes_back
+    scores, shares, share_of = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
+    touched, slot_of = np.zeros(n_rows, np.int64), np.full(n_rows, -1, np.int64)
+    (
+        prior, background, _, shared, head, mass, held, opens, ratio, log_ratio, total, slope, mass_then, base, first,
+        spread, cluster, feature_of, hits, given, loss, lift, absent, next_of_feature, next_of_cluster, used,
+    ) = profiles  # fmt: skip
+    n_of, line_of, lifts, slots, least, lines = board
+    strength = prior[0]
     for place in range(start, order.size):
         ad = order[place]
         features = indices[indptr[ad] : indptr[ad + 1]]
-        score_row(features, profiles, scores)
-        n, log_norms[place] = responsibilities(scores, negligible, touched, shares)
-        if profiles.used[0] + n * features.size > profiles.hits.size:
+        if not matching and used[0] + kept_rows.shape[1] * features.size > hits.size:
             return place
-        learn_row(features, weights[ad], n, touched, shares, True, share_of, stamp, found, profiles)
-        if kept_rows.shape[1] > 0:
+        for sign in (-1.0, 1.0):
+            if not (takes_back if sign < 0 else adds):
+                continue
+            if sign > 0 and looks:
+                add_up(
+                    features, shared, background, base, log_ratio, ratio, head, next_of_feature, cluster, lift,
+                    line_of, lifts, scores,
+                )  # fmt: skip
+                n, log_norms[place] = responsibilities(scores, negligible, touched, shares)
+                if matching and used[0] + n * features.size > hits.size:
+                    return place
+                if not matching:
+                    keep_largest(n, touched, shares, kept_rows[place], kept_shares[place])
+            if not matching:
+                n = unpack(kept_rows[place], kept_shares[place], touched, shares)
+            weight = sign * weights[ad]
+            for at in range(n):
+                share_of[touched[at]] = shares[at]
+                mass[touched[at]] += on_grid(weight * shares[at])
+            for feature in features:
+                if shared[feature]:
+                    continue
+                b, line = background[feature], line_of[feature]
+                if line < 0:
+                    find_slots(head[feature], next_of_feature, cluster, share_of, slot_of)
+                for at in range(n):
+                    row, share = touched[at], shares[at]
+                    if line >= 0:
+                        slot = slots[line, row] - 1
+                    else:
+                        slot = slot_of[row]
+                        slot_of[row] = -1
+                    if slot < 0:
+                        if not opens[row] or weight < 0:
+                            held[row] += on_grid(weight * share)
+                            continue
+                        slot = open_slot(
+                            row, feature, background, shared, held, spread, head, first, cluster, feature_of,
+                            hits, given, loss, absent, next_of_feature, next_of_cluster, used,
+                        )  # fmt: skip
+                        put_on_board(
+                            slot, row, feature, cluster, lift, next_of_feature,
+                            n_of, line_of, lifts, slots, least, lines,
+                        )  # fmt: skip
+                    before = strength + mass[row] - on_grid(weight * share)
+                    hits[slot], loss[slot] = taught(
+                        strength * b, hits[slot], loss[slot], before, share, weight, matching
+                    )
+                    grown = growth(strength, mass[row], mass_then[row])
+                    lift[slot], now = measured(
+                        strength * b + hits[slot], strength + mass[row] - loss[slot], ratio[row] * b, grown
+                    )
+                    total[row] += now - absent[slot]
+                    absent[slot] = now
+                    if line_of[feature] >= 0:
+                        lifts[line_of[feature], row] = lift[slot]
+            for at in range(n):
+                row = touched[at]
+                share_of[row] = 0.0
+                if abs(mass[row] - mass_then[row]) > STALE * (strength + mass_then[row]):
+                    refresh_cluster(row, profiles)
+                    copy_lifts(first[row], row, next_of_cluster, feature_of, lift, line_of, lifts)
+                else:
+                    measure_base(row, prior, mass, held, spread, ratio, log_ratio, total, slope, mass_then, base)
+        if matching and kept_rows.shape[1] > 0:
             keep_largest(n, touched, shares, kept_rows[place], kept_shares[place])
     return order.size
 
@@ -342,23 +249,6 @@ def keep_largest(n, touched, shares, rows, values):
 
 
 @kernel
-def count_rows(indptr, indices, weights, order, start, sign, profiles, kept_rows, kept_shares):
-    """Add (or take back, ``sign`` -1) each ad's kept shares as plain counts; return the place reached."""
-    n_rows = profiles.mass.size
-    share_of = np.zeros(n_rows)
-    touched, stamp, shares = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), np.zeros(n_rows)
-    found = np.zeros(n_rows, np.int64)
-    for place in range(start, order.size):
-        ad = order[place]
-        features = indices[indptr[ad] : indptr[ad + 1]]
-        n = unpack(kept_rows[place], kept_shares[place], touched, shares)
-        if profiles.used[0] + n * features.size > profiles.hits.size:
-            return place
-        learn_row(features, sign * weights[ad], n, touched, shares, False, share_of, stamp, found, profiles)
-    return order.size
-
-
-@kernel
 def unpack(rows, values, touched, shares):
     n = 0
     for at in range(rows.size):
@@ -369,33 +259,11 @@ def unpack(rows, values, touched, shares):
 
 
 @kernel
-def revisit_rows(indptr, indices, weights, order, start, negligible, profiles, log_norms, kept_rows, kept_shares):
-    """A further pass: take each ad's old shares back, look at it anew without it, add its new shares."""
-    n_rows = profiles.mass.size
-    scores, share_of = np.zeros(n_rows), np.zeros(n_rows)
-    touched, stamp, shares = np.zeros(n_rows, np.int64), np.zeros(n_rows, np.int64), np.zeros(n_rows)
-    found = np.zeros(n_rows, np.int64)
-    for place in range(start, order.size):
-        ad = order[place]
-        features = indices[indptr[ad] : indptr[ad + 1]]
-        if profiles.used[0] + kept_rows.shape[1] * features.size > profiles.hits.size:
-            return place
-        n = unpack(kept_rows[place], kept_shares[place], touched, shares)
-        learn_row(features, -weights[ad], n, touched, shares, False, share_of, stamp, found, profiles)
-        score_row(features, profiles, scores)
-        n, log_norms[place] = responsibilities(scores, negligible, touched, shares)
-        keep_largest(n, touched, shares, kept_rows[place], kept_shares[place])
-        n = unpack(kept_rows[place], kept_shares[place], touched, shares)
-        learn_row(features, weights[ad], n, touched, shares, False, share_of, stamp, found, profiles)
-    return order.size
-
-
-@kernel
-def score_rows(indptr, indices, profiles, log_norms, out):
+def score_rows(indptr, indices, profiles, board, log_norms, out):
     """Each ad's responsibilities into the rows of ``out`` and its log sum of scores; nothing is learned."""
     scores = np.zeros(profiles.mass.size)
     for ad in range(indptr.size - 1):
-        score_row(indices[indptr[ad] : indptr[ad + 1]], profiles, scores)
+        score_row(indices[indptr[ad] : indptr[ad + 1]], profiles, board, scores)
         best = scores.max()
         total = 0.0
         for row in range(scores.size):
@@ -407,17 +275,19 @@ def score_rows(indptr, indices, profiles, log_norms, out):
 
 
 @kernel
-def best_rows(indptr, indices, profiles, labels, log_norms, shares):
+def best_rows(indptr, indices, profiles, board, labels, log_norms, shares):
     """Each ad's most likely cluster, its share, and the log sum of scores."""
     scores = np.zeros(profiles.mass.size)
     for ad in range(indptr.size - 1):
-        score_row(indices[indptr[ad] : indptr[ad + 1]], profiles, scores)
-        best = np.argmax(scores)
-        total = 0.0
+        score_row(indices[indptr[ad] : indptr[ad + 1]], profiles, board, scores)
+        best, total = largest(scores), 0.0
+        labels[ad] = -1
         for row in range(scores.size):
-            total += np.exp(scores[row] - scores[best])
-        labels[ad], shares[ad] = best, 1.0 / total
-        log_norms[ad] = scores[best] + np.log(total)
+            if scores[row] > best - FAR:
+                total += np.exp(scores[row] - best)
+                if scores[row] == best and labels[ad] < 0:
+                    labels[ad] = row
+        shares[ad], log_norms[ad] = 1.0 / total, best + np.log(total)
 
 
 @kernel
@@ -449,32 +319,12 @@ def learn_fraction(features, values, weight, negligible, profiles):
             if profiles.shared[feature]:
                 continue
             amount = on_grid(weight * shares[at] * values[number])
-            slot = find_slot(row, feature, profiles)
+            slot = find_slot(row, feature, profiles.head, profiles.next_of_feature, profiles.cluster)
             if slot < 0 and profiles.opens[row]:
-                slot = open_slot(row, feature, profiles)
+                slot = open_entry(row, feature, profiles)
             if slot < 0:
                 profiles.held[row] += amount
             else:
                 profiles.hits[slot] += amount
         refresh_cluster(row, profiles)
     return True
-
-
-@kernel
-def find_slot(row, feature, profiles):
-    """The entry of this keyword in this cluster, -1 for none."""
-    slot = profiles.head[feature]
-    while slot >= 0 and profiles.cluster[slot] != row:
-        slot = profiles.next_of_feature[slot]
-    return slot
-
-
-@kernel
-def add_to_entries(cluster, feature, count, loss, sign, profiles):
-    """Add what some ads taught to the entries, opening those that are missing. There must be room."""
-    for at in range(cluster.size):
-        slot = find_slot(cluster[at], feature[at], profiles)
-        if slot < 0:
-            slot = open_slot(cluster[at], feature[at], profiles)
-        profiles.hits[slot] += sign * count[at]
-        profiles.loss[slot] += sign * loss[at]

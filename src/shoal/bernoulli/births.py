@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import betaln, gammaln
 
-from shoal.bernoulli.adf_kernels import refresh_all
 from shoal.bernoulli.births_kernels import spread_out
+from shoal.bernoulli.entries_kernels import refresh_all
 from shoal.bernoulli.profiles import Profiles, rebuilt
 
 

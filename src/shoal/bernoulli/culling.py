@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.special import rel_entr
 
-from shoal.bernoulli.adf_kernels import learn_fraction, refresh_all
+from shoal.bernoulli.adf_kernels import learn_fraction
+from shoal.bernoulli.entries_kernels import refresh_all
 from shoal.bernoulli.profiles import Profiles, grown, rebuilt
 
 # Scores take a default's mean to be small (log(1 - mu) as a short series): above this, entries are kept. At 0.1 so many

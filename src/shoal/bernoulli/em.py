@@ -12,8 +12,8 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.bernoulli.adf_kernels import link_slots, refresh_all
 from shoal.bernoulli.em_kernels import em_rows
+from shoal.bernoulli.entries_kernels import link_slots, refresh_all
 from shoal.bernoulli.profiles import Profiles, empty_profiles, grown
 from shoal.errors import BadInput
 from shoal.progress import Monitor

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.bernoulli.adf_kernels import link_slots, refresh_all
 from shoal.bernoulli.births import counts_by_row, means_by_row, merge_gain
+from shoal.bernoulli.entries_kernels import link_slots, refresh_all
 from shoal.bernoulli.profiles import Profiles, grown, with_background, with_rows
 
 

@@ -13,8 +13,8 @@ import scipy.sparse as sp
 
 from shoal.base import storable
 from shoal.bernoulli.adf import Shares, filtered
-from shoal.bernoulli.adf_kernels import add_to_entries, refresh_all
-from shoal.bernoulli.profiles import Profiles, copied, grown, rebuilt
+from shoal.bernoulli.entries_kernels import add_to_entries, refresh_all
+from shoal.bernoulli.profiles import Profiles, board_of, copied, grown, rebuilt
 from shoal.errors import CannotMerge
 from shoal.threads import ordered_map
 
@@ -91,7 +91,7 @@ def update(profiles: Profiles, delta: Delta, *, sign: float = 1.0) -> Profiles:
             "Clusters were born, merged or removed since; the difference no longer fits."
         )
     profiles = grown(profiles, profiles.n_entries + delta.cluster.size + 1024)
-    add_to_entries(delta.cluster, delta.feature, delta.hits, delta.loss, sign, profiles)
+    add_to_entries(delta.cluster, delta.feature, delta.hits, delta.loss, sign, profiles, board_of(profiles))
     profiles.mass[:] += sign * delta.mass
     profiles.held[:] += sign * delta.held
     if sign < 0:

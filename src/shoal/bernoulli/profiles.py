@@ -19,8 +19,9 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.base import storable
-from shoal.bernoulli.adf_kernels import link_slots, refresh_all
+from shoal.bernoulli.entries_kernels import fill_board, link_slots, refresh_all
 
+MOST_CELLS = 1 << 24  # of a board; memory is taken up only line by line
 SLOT_FIELDS = ("cluster", "feature", "hits", "given", "loss", "lift", "absent", "next_of_feature", "next_of_cluster")
 CLUSTER_FIELDS = (
     "mass",
@@ -102,6 +103,41 @@ class Profiles(NamedTuple):
         """Posterior mean of the clusters' weights."""
         weights = self.prior[1] + self.mass
         return np.asarray(weights / weights.sum())
+
+
+class Board(NamedTuple):
+    """Work space for reading many ads: keywords with entries in many clusters have them laid out by cluster.
+
+    A line is added to the scores in one straight run, and says at once which slot an entry has; walking the keyword's
+    postings does the same slot by slot.
+    """
+
+    n_of: np.ndarray  # (n_features,) entries of the keyword
+    line_of: np.ndarray  # (n_features,) its line, -1 for none
+    lifts: np.ndarray  # (n_lines, n_rows) lift, 0 where there is no entry
+    slots: np.ndarray  # (n_lines, n_rows) slot + 1, 0 where there is no entry
+    least: np.ndarray  # (1,) entries that earn a keyword its line
+    used: np.ndarray  # (1,) lines in use
+
+
+def board_of(profiles: Profiles, *, empty: bool = False) -> Board:
+    """A board with what is known. ``empty``: one that stays so, where few ads are read."""
+    n_lines = 0 if empty else min(profiles.n_features, MOST_CELLS // max(profiles.n_rows, 1))
+    shape = (n_lines, profiles.n_rows)
+    least = max(2, profiles.n_rows // 16)
+    board = Board(
+        np.zeros(profiles.n_features, dtype=np.int32),
+        np.full(profiles.n_features, -1, dtype=np.int32),
+        np.zeros(shape),
+        np.zeros(shape, dtype=np.int32),
+        np.array([least]),
+        np.zeros(1, dtype=np.int64),
+    )
+    if not empty:
+        board.used[0] = fill_board(
+            profiles.n_entries, profiles.cluster, profiles.feature, profiles.lift, least, *board[:4]
+        )
+    return board
 
 
 def empty_profiles(
@@ -192,7 +228,7 @@ def with_features(profiles: Profiles, n_features: int) -> Profiles:
 
 
 def rebuilt(profiles: Profiles, keep: np.ndarray, rows: np.ndarray | None = None) -> Profiles:
-    """Keep only some entries (a mask by slot) and some rows (in this order), laid out by keyword.
+    """Keep only some entries (a mask by slot) and some rows (in this order), laid out by cluster.
 
     What an entry held beyond the background goes back to its cluster's default. The occurrences of dropped rows are
     dropped with them.
@@ -206,7 +242,8 @@ def rebuilt(profiles: Profiles, keep: np.ndarray, rows: np.ndarray | None = None
     returned = ~keep & ~profiles.shared[feature]
     np.add.at(held, cluster[returned], count[returned])
     staying = np.flatnonzero(keep & (new_row[cluster] >= 0))
-    staying = staying[np.lexsort((new_row[cluster[staying]], feature[staying]))]
+    small = np.int16 if rows.size < 1 << 15 else np.int64  # sorted by radix, in time linear in the entries
+    staying = staying[np.argsort(new_row[cluster[staying]].astype(small), kind="stable")]
     slots = _slots(max(1024, int(1.5 * staying.size)))
     for name in ("feature", "hits", "given", "loss"):
         slots[name][: staying.size] = getattr(profiles, name)[staying]

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.bernoulli.adf_kernels import best_rows, score_rows
-from shoal.bernoulli.profiles import Profiles
+from shoal.bernoulli.profiles import Profiles, board_of
 from shoal.threads import ordered_map, row_blocks
 
 BLOCK_ROWS = 16384
@@ -33,11 +33,12 @@ class Labelled(NamedTuple):
 
 def labelled(profiles: Profiles, X: sp.csr_matrix) -> Labelled:
     """The most likely cluster of each row."""
+    board = board_of(profiles)
 
     def one(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         n = block[1] - block[0]
         labels, log_norms, shares = np.zeros(n, dtype=np.int64), np.zeros(n), np.zeros(n)
-        best_rows(X.indptr[block[0] : block[1] + 1], X.indices, profiles, labels, log_norms, shares)
+        best_rows(X.indptr[block[0] : block[1] + 1], X.indices, profiles, board, labels, log_norms, shares)
         return labels, shares, log_norms
 
     found = list(ordered_map(one, row_blocks(X.shape[0], BLOCK_ROWS)))
@@ -49,11 +50,12 @@ def labelled(profiles: Profiles, X: sp.csr_matrix) -> Labelled:
 
 def memberships_of(profiles: Profiles, X: sp.csr_matrix) -> np.ndarray:
     """Probability of each row of the model for each row of X."""
+    board = board_of(profiles)
     shares, log_norms = np.zeros((X.shape[0], profiles.n_rows)), np.zeros(X.shape[0])
 
     def one(block: tuple[int, int]) -> None:
         first, last = block
-        score_rows(X.indptr[first : last + 1], X.indices, profiles, log_norms[first:last], shares[first:last])
+        score_rows(X.indptr[first : last + 1], X.indices, profiles, board, log_norms[first:last], shares[first:last])
 
     list(ordered_map(one, row_blocks(X.shape[0], BLOCK_ROWS)))
     return shares
@@ -61,12 +63,13 @@ def memberships_of(profiles: Profiles, X: sp.csr_matrix) -> np.ndarray:
 
 def likelihoods(profiles: Profiles, X: sp.csr_matrix) -> np.ndarray:
     """Log probability of each row."""
+    board = board_of(profiles)
     labels, log_norms, shares = np.zeros(X.shape[0], dtype=np.int64), np.zeros(X.shape[0]), np.zeros(X.shape[0])
 
     def one(block: tuple[int, int]) -> None:
         first, last = block
         part = slice(first, last)
-        best_rows(X.indptr[first : last + 1], X.indices, profiles, labels[part], log_norms[part], shares[part])
+        best_rows(X.indptr[first : last + 1], X.indices, profiles, board, labels[part], log_norms[part], shares[part])
 
     list(ordered_map(one, row_blocks(X.shape[0], BLOCK_ROWS)))
     b, shared = profiles.background, profiles.shared

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 
 from shoal.base import Roster
 from shoal.bernoulli.adf import Shares, count_shares, filtered, no_shares, revisited
-from shoal.bernoulli.adf_kernels import refresh_all
 from shoal.bernoulli.births import far_apart, merged_rows, mergers, seeded
 from shoal.bernoulli.culling import culled, given_back, tiny
+from shoal.bernoulli.entries_kernels import refresh_all
 from shoal.bernoulli.parallel import read_in_shares
 from shoal.bernoulli.profiles import Profiles, empty_profiles, rebuilt, with_rows
 from shoal.bernoulli.scoring import explained
@@ -94,7 +94,7 @@ class Learner:
         self.roster = Roster.of(largest.size)
 
     def finish(self) -> None:
-        """Lay the entries out by keyword, drop those that say nothing, and make one of clusters that are alike.
+        """Drop the entries that say nothing, and make one of clusters that are alike.
 
         A cluster born late may have taken half of another's ads, and no pass follows that would find out.
         """
@@ -191,12 +191,11 @@ class Learner:
             return shares
         block = rows[order]
         poorly = explained(profiles, block, shares.log_norms)
-        lengths = np.diff(block.indptr)
-        known = lengths >= 2
+        known = np.diff(block.indptr) >= 2
         if not known.any():
             return shares
-        interest = np.where(known & (poorly <= np.quantile(poorly[known], 0.25)), 1.0, 0.0)
-        chosen = far_apart(block, n_free, profiles.background, self.rules.rng, interest)
+        worst = np.flatnonzero(known & (poorly <= np.quantile(poorly[known], 0.25)))
+        chosen = worst[far_apart(block[worst], n_free, profiles.background, self.rules.rng)]
         if not chosen.size:
             return shares
         profiles = count_shares(
