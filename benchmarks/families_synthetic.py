@@ -5,7 +5,7 @@ thread; times are CPU time of that thread. `auto` is the estimator's own plan: t
 merges and splits in the first half and settled in the second. `gibbs` is the plain collapsed chain over all k,
 `gibbs-mended` the same with auto's merges and splits, and `uncollapsed` the paper's baseline: topics drawn from their
 Dirichlet posteriors, then every label over all k.
-    python benchmarks/families_synthetic.py 1000 [one-pass|random] [model,model] [n_rows]
+    python benchmarks/families_synthetic.py 1000 [one-pass|random] [model,model] [n_rows] [rows gibbs is measured on]
     python benchmarks/families_synthetic.py plot
 """
 
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 import time
 
@@ -30,6 +31,7 @@ from shoal.families.settings import Settings
 
 N_ROWS, N_FEATURES, N_SWEEPS = 50_000, 50_000, 12
 HASHES = ((32, "published"), (32, "ranked"), (64, "ranked"), (128, "ranked"), (512, "ranked"))
+SHARED = bool(os.environ.get("SHOAL_SHARED"))  # set where other work has the machine too: times are then upper bounds
 MODELS = ["auto", "gibbs", "gibbs-mended", "uncollapsed", "fastex"]
 
 
@@ -82,6 +84,7 @@ def uncollapsed(problem: CountProblem, truth, start: str, labels, n_sweeps: int,
         seconds=float(np.sum(draw_us) + np.sum(label_us)) * n / 1e6, peak_mb=peak_mb(), quality=apart[-1], vi=apart,
         us_per_item=[round(a + b, 1) for a, b in zip(draw_us, label_us, strict=True)],
         draw_us=round(float(np.mean(draw_us)), 1), label_us=round(float(np.mean(label_us)), 1), clock="cpu",
+        shared=SHARED,
     )  # fmt: skip
 
 
@@ -164,7 +167,7 @@ def measure(problem, truth, model, sampler, start, labels, lists, start_us, *, m
         quality=apart[-1] if apart else None, us_per_item=[round(t, 2) for t in times], mend_us=mend_us,
         late_us=round(float(np.median(times[plan.burn_in :])), 2), vi=apart, start_us=round(start_us, 1),
         parts_us={name: round(spent / n * 1e6, 2) for name, spent in parts.seconds.items()}, live=live[-1:],
-        acceptance=accepted[-1:], skipped=skipped[-1:], clock="cpu", **more,
+        acceptance=accepted[-1:], skipped=skipped[-1:], clock="cpu", shared=SHARED, **more,
     )  # fmt: skip
 
 
@@ -192,7 +195,8 @@ def main() -> None:
     if "indexed" in models:
         measure(problem, truth, "indexed", "indexed", *shared, mend=False, n_sweeps=N_SWEEPS)
     if "gibbs" in models:
-        measure(problem, truth, "gibbs", "gibbs", *shared, mend=False, n_sweeps=N_SWEEPS)
+        part = {"n_sweeps": 1, "n_measured": int(sys.argv[5])} if len(sys.argv) > 5 else {"n_sweeps": N_SWEEPS}
+        measure(problem, truth, "gibbs", "gibbs", *shared, mend=False, **part)
     if "gibbs-mended" in models:
         measure(problem, truth, "gibbs-mended", "gibbs", *shared, mend=True, n_sweeps=6)
     if "uncollapsed" in models:
