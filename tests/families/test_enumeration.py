@@ -20,7 +20,8 @@ from shoal.families.gaussian_kernels import gibbs_gauss
 from shoal.families.gibbs import GibbsChain
 from shoal.families.gibbs_kernels import gibbs_rows
 from shoal.families.indexed import IndexedChain
-from shoal.families.indexed_kernels import move_row, sample_rows
+from shoal.families.indexed_kernels import sample_rows
+from shoal.families.proposals_kernels import move_row
 from shoal.families.rows import as_items
 
 K, N = 3, 5

@@ -8,18 +8,20 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
+from shoal.families.candidates_kernels import Workspace, fill_gains
 from shoal.families.counts_kernels import (
     ROOM,
     Clusters,
     Items,
     Postings,
+    copy_tables,
     count_postings,
     fill_postings,
     group_rows,
     rebuild_empty,
     rebuild_tables,
 )
-from shoal.families.indexed_kernels import N_TALLIES, Workspace, fill_gains
+from shoal.families.proposals_kernels import N_TALLIES
 from shoal.families.random_kernels import new_state
 from shoal.families.scores_kernels import BERNOULLI, Prior, fill_base, log_marginals, refresh_clusters
 
@@ -178,14 +180,11 @@ class CountChain:
 
     def sums(self) -> sp.csr_matrix:
         """(n_clusters, n_features): the clusters' counts."""
-        starts, lengths = self.clusters.start, 1 << self.clusters.bits
-        used = np.concatenate([np.arange(s, s + n) for s, n in zip(starts, lengths, strict=True)])
-        owner = np.repeat(np.arange(self.n_clusters), lengths)
-        features, counts = self.clusters.slots[used, 0], self.clusters.slots[used, 1]
-        kept = (features >= 0) & (counts > 0)
-        shape = (self.n_clusters, len(self.prior.shape))
-        entries = (counts[kept] * self.prior.unit, (owner[kept], features[kept]))
-        return sp.csr_matrix(entries, shape=shape)
+        room = int(self.clusters.used.sum())
+        ptr, features, counts = np.zeros(self.n_clusters + 1, np.int64), np.zeros(room, np.int32), np.zeros(room)
+        copy_tables(self.clusters, ptr, features, counts)
+        entries = (counts[: ptr[-1]] * self.prior.unit, features[: ptr[-1]], ptr)
+        return sp.csr_matrix(entries, shape=(self.n_clusters, len(self.prior.shape)))
 
 
 def make_workspace(n_clusters: int, n_features: int, n_candidates: int) -> Workspace:

@@ -252,6 +252,19 @@ def rebuild_tables(items, clusters, first, order, scratch, seen):
 
 
 @kernel
+def copy_tables(clusters, ptr, features, counts):
+    """The clusters' counts as compressed rows, features in the order of the tables."""
+    to = 0
+    for cluster in range(len(clusters.size)):
+        start = clusters.start[cluster]
+        for at in range(start, start + (1 << clusters.bits[cluster])):
+            if clusters.slots[at, 0] >= 0 and clusters.slots[at, 1] > 0:
+                features[to], counts[to] = clusters.slots[at, 0], clusters.slots[at, 1]
+                to += 1
+        ptr[cluster + 1] = to
+
+
+@kernel
 def rebuild_empty(clusters):
     """List the empty clusters in order."""
     n_clusters = len(clusters.size)

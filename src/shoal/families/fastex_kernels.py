@@ -14,19 +14,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.families.candidates_kernels import offer
 from shoal.families.counts_kernels import count_of, has_room
 from shoal.families.hashing_kernels import add_signs, distance, sign_words
 from shoal.families.hyper_kernels import digamma_rise
-from shoal.families.indexed_kernels import (
-    ACCEPTED,
-    LISTED,
-    PROPOSED,
-    move_row,
-    offer,
-    propose_row,
-    score_candidates,
-    score_own,
-)
+from shoal.families.indexed_kernels import propose_row
+from shoal.families.proposals_kernels import ACCEPTED, LISTED, PROPOSED, move_row, score_candidates, score_own
 from shoal.families.random_kernels import uniform
 from shoal.families.scores_kernels import (
     BERNOULLI,

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.families.candidates_kernels import offer
 from shoal.families.fastex_kernels import draw_by_bound
 from shoal.families.gaussian_kernels import (
     NOTHING,
@@ -18,7 +19,7 @@ from shoal.families.gaussian_kernels import (
     posterior_rate,
 )
 from shoal.families.hashing_kernels import distance, sign_words
-from shoal.families.indexed_kernels import ACCEPTED, LISTED, PROPOSED, SCORED, offer, propose
+from shoal.families.proposals_kernels import ACCEPTED, LISTED, PROPOSED, SCORED, propose
 from shoal.families.random_kernels import uniform
 from shoal.jit import kernel, sum_kernel
 

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from shoal.families.counts_kernels import count_of, has_room
-from shoal.families.indexed_kernels import move_row, score_own
+from shoal.families.proposals_kernels import move_row, score_own
 from shoal.families.random_kernels import below, uniform
 from shoal.families.scores_kernels import BERNOULLI, MULTINOMIAL, NOTHING, log_gamma_ratio, score_empty, score_row
 from shoal.jit import kernel, sum_kernel

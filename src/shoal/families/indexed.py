@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from shoal.families.candidates_kernels import Lists
 from shoal.families.chain import CountChain, make_workspace
 from shoal.families.counts_kernels import Items
-from shoal.families.indexed_kernels import Lists, Tuning, list_rows, sample_rows
+from shoal.families.indexed_kernels import Tuning, list_rows, sample_rows
 from shoal.families.scores_kernels import Prior
 from shoal.families.start_kernels import place_rows
 from shoal.threads import n_threads_available, ordered_map, row_blocks

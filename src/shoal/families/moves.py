@@ -15,7 +15,7 @@ from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, spli
 from shoal.families.scores_kernels import BERNOULLI, score_alone
 
 ALL_PAIRS_UP_TO = 10_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
-PAIRS_PER_CLUSTER = 8
+PAIRS_PER_CLUSTER = 4
 ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
 FAILURES_IN_TRADING = 20  # at least; and one for every 20 clusters
 

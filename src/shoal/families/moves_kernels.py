@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from shoal.families.counts_kernels import count_of, has_room
-from shoal.families.indexed_kernels import move_row
+from shoal.families.proposals_kernels import move_row
 from shoal.families.random_kernels import below, uniform
 from shoal.families.scores_kernels import (
     BERNOULLI,

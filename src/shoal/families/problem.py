@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.families.bernoulli import Bernoulli
+from shoal.families.candidates_kernels import Lists
 from shoal.families.chain import CountChain
 from shoal.families.count_family import CountFamily, CountStats
 from shoal.families.fastex import FastExChain
 from shoal.families.gibbs import GibbsChain
 from shoal.families.hyper import learn_alpha, learn_family, learn_process
 from shoal.families.indexed import IndexedChain
-from shoal.families.indexed_kernels import Lists
 from shoal.families.moves import mend_clusters
 from shoal.families.multinomial import Multinomial
 from shoal.families.poisson import Poisson

@@ -3,8 +3,8 @@
 # mypy: ignore-errors
 from __future__ import annotations
 
+from shoal.families.candidates_kernels import list_candidates, remember_candidates
 from shoal.families.counts_kernels import add_row, has_room, no_longer_empty
-from shoal.families.indexed_kernels import list_candidates, remember_candidates
 from shoal.families.random_kernels import below
 from shoal.families.scores_kernels import NOTHING, refresh_cluster, score_empty, score_row
 from shoal.jit import kernel

@@ -1,0 +1,217 @@
+"""Candidates from an inverted index: the clusters that share a row's rare features, the best-ranked few of them."""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from shoal.families.counts_kernels import DEAD, count_of, level_of
+from shoal.families.scores_kernels import BERNOULLI, NOTHING, absent_without, rank_terms
+from shoal.jit import kernel, sum_kernel
+
+FAINT = 1e-30  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
+ENOUGH = 1e-20
+RUN = 128  # clusters looked at together for one that is worth offering
+FIVE, LEVELS = np.uint64(5), np.uint64(31)
+DENSE_UP_TO = 1 << 14  # clusters: below, looking at all sums is quicker than noting which were touched
+
+
+class Lists(NamedTuple):
+    """Candidates kept from sweep to sweep, and how long a row has stayed where it is."""
+
+    candidates: np.ndarray  # (n, n_candidates) int32, -1 after the last
+    stable: np.ndarray  # (n,) int32 sweeps since the row last moved
+    no_birth: np.ndarray  # (n,) bool: an empty cluster was hopeless when the list was made
+
+
+class Workspace(NamedTuple):
+    """Memory a thread needs."""
+
+    gain: np.ndarray  # (k,) float32, zeros between uses
+    touched: np.ndarray  # (k + 1,) int64
+    marked: np.ndarray  # (d,) bool, False between uses
+    chosen: np.ndarray  # (m + 2,) int64
+    ranks: np.ndarray  # (m + 2,) float
+    scores: np.ndarray  # (m + 2,) float
+    by_level: np.ndarray  # (32,) float32
+    rank_of: np.ndarray  # (k,) float
+
+
+@kernel
+def fill_gains(prior, postings):
+    """What an occurrence of each feature speaks for a cluster at each level, relative to an empty cluster."""
+    for feature in range(len(postings.indexed)):
+        start = postings.gain_start[feature]
+        for level in range(postings.gain_start[feature + 1] - start):
+            typical = (1.0 if level == 0 else 1.4 * (1 << level)) * prior.unit
+            postings.gains[start + level] = math.log1p(typical / prior.shape[feature]) * prior.unit
+
+
+@kernel
+def add_gains_dense(entries, by_level, gain):
+    for place in range(len(entries)):
+        entry = np.uint64(entries[place])  # unsigned: no check for indices from the end
+        gain[entry >> FIVE] += by_level[entry & LEVELS]
+
+
+@kernel
+def add_gains_sparse(entries, by_level, gain, touched, n_touched):
+    for place in range(len(entries)):
+        entry = entries[place]
+        cluster = entry >> 5
+        before = gain[cluster]
+        touched[n_touched] = cluster
+        n_touched += before == 0.0
+        gain[cluster] = before + by_level[entry & 31]
+    return n_touched
+
+
+@kernel
+def gather_gains(items, postings, row, dense, work):
+    """Sum over the row's rare features what their postings speak for each cluster: (tokens, clusters touched)."""
+    first = items.ptr[row]
+    n_touched, tokens = 0, 0
+    work.by_level[DEAD] = FAINT
+    for at in range(first, first + items.scan[row]):
+        feature, count = items.features[at], items.counts[at]
+        tokens += count
+        gains = postings.gain_start[feature]
+        for level in range(postings.gain_start[feature + 1] - gains):
+            work.by_level[level] = postings.gains[gains + level] * count
+        start = postings.start[feature]
+        entries = postings.entries[start : start + postings.length[feature]]
+        if dense:
+            add_gains_dense(entries, work.by_level, work.gain)
+        else:
+            n_touched = add_gains_sparse(entries, work.by_level, work.gain, work.touched, n_touched)
+    return tokens, n_touched
+
+
+@sum_kernel
+def rank_all(gain, weight, slope, length, out):
+    """The rank of every cluster that was touched, NOTHING for the others; leaves `gain` at zero."""
+    for cluster in range(len(out)):
+        rank = gain[cluster] + weight[cluster] - length * slope[cluster]
+        out[cluster] = rank if gain[cluster] > ENOUGH else NOTHING
+        gain[cluster] = 0.0
+
+
+@kernel
+def count_above(ranks, least):
+    """How many are above: no branch for each, so that many are looked at at once."""
+    n_above = 0
+    for at in range(len(ranks)):
+        n_above += ranks[at] > least
+    return n_above
+
+
+@kernel
+def choose_ranked(work, most):
+    """Offer all clusters that were ranked; ties go to the smaller cluster, which comes first."""
+    n_chosen, least, ranks = 0, NOTHING, work.rank_of
+    for first in range(0, len(ranks), RUN):
+        run = ranks[first : first + RUN]
+        if count_above(run, least) > 0:
+            for at in range(len(run)):
+                if run[at] > least:
+                    n_chosen = offer(work, n_chosen, most, first + at, run[at])
+                    if n_chosen == most:
+                        least = work.ranks[most - 1]
+    return n_chosen
+
+
+@kernel
+def own_gain(items, clusters, postings, row, own):
+    """What the row's rare features speak for its own cluster, the row itself left out."""
+    total, first = np.float32(0.0), items.ptr[row]
+    for at in range(first, first + items.scan[row]):
+        feature, count = items.features[at], items.counts[at]
+        others = count_of(clusters, own, feature) - count
+        if others > 0:
+            total += np.float32(postings.gains[postings.gain_start[feature] + level_of(others)] * count)
+    return total
+
+
+@kernel
+def list_candidates(items, prior, clusters, postings, row, own, work):
+    """The best-ranked clusters by the row's rare features, the row itself left out of its cluster `own` (-1: none).
+    Returns how many; ties go to the smaller cluster, so that the order of postings does not matter."""
+    n_clusters = len(clusters.size)
+    dense = n_clusters <= DENSE_UP_TO
+    tokens, n_touched = gather_gains(items, postings, row, dense, work)
+    length = tokens * prior.unit
+    n_chosen, most = 0, len(work.chosen) - 2
+    if dense:
+        rank_all(work.gain, clusters.weight, clusters.slope, length, work.rank_of)
+        if own >= 0:
+            work.rank_of[own] = NOTHING
+        n_chosen = choose_ranked(work, most)
+    for place in range(n_touched):
+        cluster = work.touched[place]
+        gain = work.gain[cluster]
+        work.gain[cluster] = 0.0
+        if gain > ENOUGH and cluster != own:
+            rank = gain + clusters.weight[cluster] - length * clusters.slope[cluster]
+            if n_chosen < most or rank >= work.ranks[most - 1]:
+                n_chosen = offer(work, n_chosen, most, cluster, rank)
+    if own >= 0:
+        gain = own_gain(items, clusters, postings, row, own)
+        if gain > ENOUGH:
+            n, total = clusters.size[own] - 1, clusters.total[own] - items.length[row]
+            absent = (
+                absent_without(items, prior, clusters, row, own, n, work.marked) if prior.kind == BERNOULLI else 0.0
+            )
+            weight, slope = rank_terms(prior, n, total, absent)
+            n_chosen = offer(work, n_chosen, most, own, gain + weight - length * slope)
+    return n_chosen
+
+
+@kernel
+def offer(work, n_chosen, most, cluster, rank):
+    """Keep the `most` best, sorted."""
+    at = n_chosen
+    if n_chosen == most:
+        at = most - 1
+        if rank < work.ranks[at] or (rank == work.ranks[at] and cluster > work.chosen[at]):
+            return n_chosen
+    else:
+        n_chosen += 1
+    while at > 0 and (rank > work.ranks[at - 1] or (rank == work.ranks[at - 1] and cluster < work.chosen[at - 1])):
+        work.ranks[at] = work.ranks[at - 1]
+        work.chosen[at] = work.chosen[at - 1]
+        at -= 1
+    work.ranks[at] = rank
+    work.chosen[at] = cluster
+    return n_chosen
+
+
+@kernel
+def recall_candidates(clusters, lists, row, own, work):
+    """The list made in an earlier sweep, without clusters that have emptied since."""
+    n_chosen = 0
+    for at in range(lists.candidates.shape[1]):
+        cluster = lists.candidates[row, at]
+        if cluster < 0:
+            break
+        if clusters.size[cluster] - (1 if cluster == own else 0) > 0:
+            work.chosen[n_chosen] = cluster
+            n_chosen += 1
+    return n_chosen
+
+
+@kernel
+def remember_candidates(lists, row, n_chosen, best, score_of_empty, keep, work):
+    """Store the candidates that have any hope; returns how many they are (they are also kept first in `work`)."""
+    n_kept = 0
+    for at in range(n_chosen):
+        if work.scores[at] > best - keep:
+            work.chosen[n_kept] = work.chosen[at]
+            work.scores[n_kept] = work.scores[at]
+            n_kept += 1
+    for at in range(lists.candidates.shape[1]):
+        lists.candidates[row, at] = work.chosen[at] if at < n_kept else -1
+    lists.no_birth[row] = score_of_empty < best - keep
+    return n_kept
