@@ -19,10 +19,11 @@ from shoal.bernoulli.entries_kernels import (
 )
 from shoal.jit import inline_kernel, kernel
 
-# A cluster's cached numbers are recomputed when its mass has grown by this share. Between, the sum of log(1 - mu) is
-# corrected to first order, and a lift changes with mass by no more than mu times the growth since the keyword was last
-# touched: a keyword with a large mu is touched often, so neither error is large.
-STALE = 0.05
+# A cluster's cached numbers are recomputed when its mass has grown by this share: sooner while it is small and one ad
+# moves much, later when it has settled. Between, the sum of log(1 - mu) is corrected as growth() says, and a lift
+# changes with mass by no more than mu times the growth since the keyword was last touched: a keyword with a large mu is
+# touched often, so neither error is large.
+STALE, STALE_SETTLED, SETTLED = 0.05, 0.2, 300.0
 FAR = 20.0  # each cluster this far behind the best adds less than 1e-8 to the sum of scores
 
 
@@ -218,7 +219,8 @@ def read_rows(
             for at in range(n):
                 row = touched[at]
                 share_of[row] = 0.0
-                if abs(mass[row] - mass_then[row]) > STALE * (strength + mass_then[row]):
+                stale = STALE if mass_then[row] < SETTLED else STALE_SETTLED
+                if abs(mass[row] - mass_then[row]) > stale * (strength + mass_then[row]):
                     refresh_cluster(row, profiles)
                     copy_lifts(first[row], row, next_of_cluster, feature_of, lift, line_of, lifts)
                 else:

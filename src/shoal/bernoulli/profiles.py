@@ -114,7 +114,7 @@ class Board(NamedTuple):
 
     n_of: np.ndarray  # (n_features,) entries of the keyword
     line_of: np.ndarray  # (n_features,) its line, -1 for none
-    lifts: np.ndarray  # (n_lines, n_rows) lift, 0 where there is no entry
+    lifts: np.ndarray  # (n_lines, n_rows) lift in single precision, 0 where there is no entry
     slots: np.ndarray  # (n_lines, n_rows) slot + 1, 0 where there is no entry
     least: np.ndarray  # (1,) entries that earn a keyword its line
     used: np.ndarray  # (1,) lines in use
@@ -128,7 +128,7 @@ def board_of(profiles: Profiles, *, empty: bool = False) -> Board:
     board = Board(
         np.zeros(profiles.n_features, dtype=np.int32),
         np.full(profiles.n_features, -1, dtype=np.int32),
-        np.zeros(shape),
+        np.zeros(shape, dtype=np.float32),
         np.zeros(shape, dtype=np.int32),
         np.array([least]),
         np.zeros(1, dtype=np.int64),
