@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from shoal.families.candidates_kernels import Lists
+from shoal.families.candidates_kernels import Lists, Workspace
 from shoal.families.chain import CountChain, make_workspace
 from shoal.families.counts_kernels import Items
 from shoal.families.indexed_kernels import Tuning, list_rows, sample_rows
+from shoal.families.parallel_kernels import LATER, carry_out, decide_rows
+from shoal.families.proposals_kernels import N_TALLIES
+from shoal.families.random_kernels import next_word
 from shoal.families.scores_kernels import Prior
 from shoal.families.start_kernels import place_rows
 from shoal.threads import n_threads_available, ordered_map, row_blocks
 
 # Candidates so many nats below the best are not kept in a list: one draw in 500 million would take them.
 KEEP = 20.0
+RESTLESS = 20  # rows are decided side by side once fewer than one in so many moves in a sweep
 SMALL = 8  # rows a cluster holds, on average, before lists made in a one-pass start are worth keeping
 
 
@@ -31,6 +36,8 @@ class IndexedChain(CountChain):
     as they are, and now and then each row is visited with a list of the moment, at times that depend on nothing but
     the numbers of row and sweep. A proposal is then either fixed or a function of the other rows, and every step leaves
     the posterior unchanged again. Scores are exact throughout.
+
+    ``parallel`` also decides visits on threads, a group at a time; see parallel_kernels.
     """
 
     def __init__(
@@ -45,11 +52,15 @@ class IndexedChain(CountChain):
         refresh: int = 10,
         share_uniform: float = 0.002,
         n_threads: int | None = 1,
+        parallel: bool = False,
     ) -> None:
         super().__init__(items, indexed, prior, n_clusters, seed=seed, n_candidates=n_candidates)
         n = len(items.length)
         self.n_threads, self.listed_until = n_threads, 0
+        self.parallel, self.stream, self.stamp = parallel, self.random.copy(), 0
+        self.targets, self.changed = np.full(n, LATER, np.int64), np.zeros(n_clusters + 1, np.int64)
         self.group_rows = int(np.clip(n // 16, 64, 8192))
+        self.works = [self.work]  # one for each thread
         candidates = np.full((n, n_candidates), -1, np.int32)
         self.lists = Lists(candidates, np.zeros(n, np.int32), np.zeros(n, np.bool_))
         self.tuning = Tuning(
@@ -102,52 +113,82 @@ class IndexedChain(CountChain):
         self.tuning = self.tuning._replace(fixed=self.tuning.refresh > 1)
 
     def state(self) -> dict[str, Any]:
-        return super().state() | {name: part.copy() for name, part in self.lists._asdict().items()}
+        lists = {name: part.copy() for name, part in self.lists._asdict().items()}
+        return super().state() | lists | {"n_moved": self.n_moved}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
         for name, part in self.lists._asdict().items():
             if name in state:
                 part[:] = state[name]
+        self.n_moved = int(state.get("n_moved", self.n_moved))
 
     @property
     def lists_by_group(self) -> bool:
         return self.tuning.refresh > 1 and not self.tuning.fixed
 
     def visit(self, first: int, last: int) -> int:
-        """Group by group: lists on threads, then visits one by one."""
+        """Group by group: lists (and, if parallel, decisions) on threads, then visits one by one."""
+        in_parallel = self.parallel and self.tuning.refresh > 1
+        if first == 0 and in_parallel:
+            self.stream[:] = self.random
+            next_word(self.random)
         while first < last:
             end = last
-            if self.lists_by_group:
+            if self.lists_by_group or in_parallel:
                 end = min(last, (first // self.group_rows + 1) * self.group_rows)
                 if first >= self.listed_until:  # otherwise a visit goes on after a rebuild
-                    self._list_group(first, end)
+                    if self.lists_by_group:
+                        self._list_group(first, end)
+                    if in_parallel:
+                        self._decide_group(first, end)
                     self.listed_until = end
-            first = self._sample(first, end)
+            first = self._carry_out(first, end) if in_parallel else self._sample(first, end)
             if first < end:
                 return first
         self.listed_until = 0
         return last
 
     def _list_group(self, first: int, last: int) -> None:
-        def make_lists(block: tuple[int, int]) -> None:
-            work = make_workspace(self.n_clusters, len(self.prior.shape), self.lists.candidates.shape[1])
-            start, end = first + block[0], first + block[1]
+        def make_lists(start: int, end: int, work: Workspace) -> None:
             list_rows(
                 self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning,
                 start, end, self.n_sweeps, work,
             )  # fmt: skip
 
-        n_threads = min(self.n_threads or n_threads_available(), max(1, (last - first) // 256))
-        if n_threads == 1:
-            list_rows(
-                self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning,
-                first, last, self.n_sweeps, self.work,
-            )  # fmt: skip
+        self._on_threads(make_lists, first, last)
+
+    def _decide_group(self, first: int, last: int) -> None:
+        self.stamp += 1
+        self.targets[first:last] = LATER
+        if self.n_moved * RESTLESS > len(self.labels):  # most decisions would have to be taken again
             return
+
+        def decide(start: int, end: int, work: Workspace) -> np.ndarray:
+            tally = np.zeros(N_TALLIES, np.int64)
+            decide_rows(
+                self.items, self.prior, self.clusters, self.lists, self.tuning, start, end, self.n_sweeps, self.stream,
+                self.targets, tally, work,
+            )  # fmt: skip
+            return tally
+
+        self.tally += np.sum(self._on_threads(decide, first, last), axis=0)
+
+    def _on_threads(self, task: Callable[[int, int, Workspace], Any], first: int, last: int) -> list[Any]:
+        """Rows first .. last - 1 in as many parts as there are threads; the parts do not show in what a task does."""
+        n_threads = min(self.n_threads or n_threads_available(), max(1, (last - first) // 256))
+        while len(self.works) < n_threads:
+            self.works.append(make_workspace(self.n_clusters, len(self.prior.shape), self.lists.candidates.shape[1]))
         blocks = row_blocks(last - first, -(-(last - first) // n_threads))
-        for _ in ordered_map(make_lists, blocks, n_threads):
-            pass
+        parts = [(first + start, first + end, work) for (start, end), work in zip(blocks, self.works, strict=False)]
+        return list(ordered_map(lambda part: task(*part), parts, n_threads))
+
+    def _carry_out(self, first: int, last: int) -> int:
+        done = carry_out(
+            self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning, first, last, self.n_sweeps,
+            self.stream, self.targets, self.stamp, self.changed, self.tally, self.work,
+        )  # fmt: skip
+        return int(done)
 
     def _sample(self, first: int, last: int) -> int:
         done = sample_rows(

@@ -83,6 +83,23 @@ def list_rows(items, prior, clusters, postings, lists, tuning, first, last, n_sw
 
 
 @kernel
+def decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work):
+    """Where a visit takes a row, its candidates chosen: its own cluster if nowhere else. Reads the clusters only."""
+    own = clusters.labels[row]
+    own_score = score_own(items, prior, clusters, row, own, work)
+    best = score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
+    if fresh and tuning.keep > 0 and not tuning.fixed:
+        n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
+        empty_score = score_empty(items, prior, clusters, row, n_empty)
+        n_chosen = remember_candidates(lists, row, n_chosen, max(best, empty_score), empty_score, tuning.keep, work)
+    target, log_ratio = propose_row(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
+    tally[PROPOSED] += target != own
+    if target != own and log_ratio < 0 and uniform(state) >= math.exp(log_ratio):
+        return own
+    return target
+
+
+@kernel
 def sample_rows(
     items, prior, clusters, postings, lists, tuning, first, last, n_sweep, listed_before, state, tally, work
 ):
@@ -101,16 +118,9 @@ def sample_rows(
             lists.stable[row] += 1
             tally[SKIPPED] += 1
             continue
-        own_score = score_own(items, prior, clusters, row, own, work)
-        best = score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
-        if fresh and tuning.keep > 0 and not tuning.fixed:
-            n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
-            empty_score = score_empty(items, prior, clusters, row, n_empty)
-            n_chosen = remember_candidates(lists, row, n_chosen, max(best, empty_score), empty_score, tuning.keep, work)
-        target, log_ratio = propose_row(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
-        tally[PROPOSED] += target != own
+        target = decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work)
         lists.stable[row] += 1
-        if target != own and (log_ratio >= 0 or uniform(state) < math.exp(log_ratio)):
+        if target != own:
             if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
                 state[0] = before  # the visit is repeated, with the same draws, so that it is as if there were room
                 return row

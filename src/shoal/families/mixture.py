@@ -63,8 +63,12 @@ class ExponentialFamilyMixture(FittedMixture):
     n_bits, hashes : length of the hashes for ``"fastex"``; ``"published"``, or ``"ranked"``, where they only rank
         candidates that are then scored exactly.
     covariance : ``"diagonal"`` or ``"spherical"``, for the Gaussian.
-    n_threads : threads that list candidates for the indexed sampler and score rows; the answer does not depend on it.
-        Rows are visited one after another: blocks visited side by side would only approximate the chain.
+    parallel : the indexed sampler also decides visits on threads, once few rows move: a group of rows at a time, from
+        the clusters as they are when it begins, and again in turn where what a row looked at has changed meanwhile. In
+        the second half that is the chain that visits row by row, not an approximation. Off by default: on one thread
+        it costs a little.
+    n_threads : threads that list candidates for the indexed sampler, decide visits where ``parallel``, and score rows;
+        the answer does not depend on it.
 
     Examples
     --------
@@ -97,6 +101,7 @@ class ExponentialFamilyMixture(FittedMixture):
         n_bits: int = 128,
         hashes: str = "ranked",
         covariance: str = "diagonal",
+        parallel: bool = False,
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -114,6 +119,7 @@ class ExponentialFamilyMixture(FittedMixture):
         self.n_bits = n_bits
         self.hashes = hashes
         self.covariance = covariance
+        self.parallel = parallel
         self.random_state = random_state
         self.n_threads = n_threads
 
@@ -225,7 +231,7 @@ class ExponentialFamilyMixture(FittedMixture):
         check_positive("background", self.background, ("auto", "learn"))
         return Settings(
             self.n_clusters, self.family, self.weights, self.concentration, self.smoothing, self.background,
-            self.n_bits, self.hashes, self.covariance, self.refresh, self.n_threads,
+            self.n_bits, self.hashes, self.covariance, self.refresh, self.n_threads, parallel=bool(self.parallel),
         )  # fmt: skip
 
     def _problem(self, rows: sp.csr_matrix, settings: Settings) -> Any:

@@ -97,6 +97,7 @@ class CountProblem:
         return IndexedChain(
             self.items, self.indexed, self.prior, self.settings.n_clusters, seed=seed,
             n_candidates=self.n_candidates(), refresh=self.settings.refresh, n_threads=self.settings.n_threads,
+            parallel=self.settings.parallel,
         )  # fmt: skip
 
     def first_labels(self, seed: int) -> np.ndarray:

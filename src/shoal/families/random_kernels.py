@@ -28,6 +28,17 @@ def next_word(state):
 
 
 @kernel
+def start_stream(state, stream, number):
+    """Begin random numbers of its own for each number of a stream: the finisher of MurmurHash3 spreads the number."""
+    word = ((np.uint64(number) & LOW) ^ stream) & LOW
+    word = (((word ^ (word >> np.uint64(16))) & LOW) * np.uint64(0x85EBCA6B)) & LOW
+    word = ((word ^ (word >> np.uint64(13))) * np.uint64(0xC2B2AE35)) & LOW
+    word = word ^ (word >> np.uint64(16))
+    carry = ((stream >> SHIFT) ^ (np.uint64(number) >> SHIFT)) % np.uint64(4294883000) + np.uint64(1)
+    state[0] = (carry << SHIFT) | word
+
+
+@kernel
 def uniform(state):
     """A number in [0, 1), 53 bits."""
     high = np.int64(next_word(state))

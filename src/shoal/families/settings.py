@@ -26,6 +26,7 @@ class Settings(NamedTuple):
     n_threads: int | None = 1
     budget: int = 3000  # postings a row's search for candidates may read
     least: int = 40  # features it reads at least: with fewer the sampler gets stuck
+    parallel: bool = False
 
 
 def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:

@@ -1,0 +1,70 @@
+"""Visits decided side by side are visits row by row."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from shoal.families import ExponentialFamilyMixture
+from shoal.families.indexed import IndexedChain
+from shoal.families.problem import CountProblem
+from shoal.families.random_kernels import start_stream, uniform
+from shoal.families.settings import Settings
+
+
+def rows(n: int, n_topics: int, seed: int = 0) -> tuple[sp.csr_matrix, np.ndarray]:
+    """Topics that share most of their words with the next, so that many rows stay in doubt."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, n_topics, n)
+    words = truth[:, None] * 3 + rng.integers(0, 10, (n, 6))
+    X = sp.csr_matrix((np.ones(words.size), (np.repeat(np.arange(n), 6), words.ravel())), shape=(n, 3 * n_topics + 10))
+    return X, truth
+
+
+def chain_of(family: str, *, group_rows: int, n_threads: int = 1) -> IndexedChain:
+    X, truth = rows(2000, 30)
+    settings = Settings(40, family, "dirichlet", 2.0, "auto", "auto", 64, "ranked", "diagonal", 5)
+    chain = CountProblem(X, settings._replace(n_threads=n_threads, parallel=True)).chain("indexed", 3)
+    assert isinstance(chain, IndexedChain)
+    chain.set_labels(truth.astype(np.int32))
+    chain.sweep()
+    chain.group_rows = group_rows
+    chain.settle()
+    return chain
+
+
+@pytest.mark.parametrize("family", ["multinomial", "bernoulli", "poisson"])
+def test_with_fixed_lists_the_size_of_groups_does_not_show(family: str) -> None:
+    alone, grouped = chain_of(family, group_rows=1), chain_of(family, group_rows=500, n_threads=2)
+    n_moved = 0
+    for _ in range(6):
+        # However many rows move, decisions are taken side by side, and taken again where need be.
+        alone.n_moved = grouped.n_moved = 0
+        n_moved += alone.sweep().moved
+        grouped.sweep()
+        np.testing.assert_array_equal(alone.labels, grouped.labels)
+    assert n_moved > 500
+
+
+def test_threads_do_not_show_and_the_log_joint_is_level() -> None:
+    X, _ = rows(3000, 30)
+    options = {"sampler": "indexed", "n_sweeps": 16, "random_state": 0}
+    fitted = [ExponentialFamilyMixture(40, parallel=True, n_threads=n, **options).fit(X) for n in (1, 2)]
+    np.testing.assert_array_equal(fitted[0].labels_, fitted[1].labels_)
+    np.testing.assert_array_equal(fitted[0].samples_, fitted[1].samples_)
+    assert fitted[0].acceptance_ == fitted[1].acceptance_
+    one_by_one = ExponentialFamilyMixture(40, **options).fit(X)
+    assert abs(fitted[0].log_joint_ - one_by_one.log_joint_) < 0.005 * abs(one_by_one.log_joint_)
+
+
+def test_streams_of_neighbouring_rows_have_nothing_in_common() -> None:
+    state, draws = np.zeros(1, np.uint64), np.zeros((4000, 2))
+    for row in range(len(draws)):
+        start_stream(state, np.uint64(0x1234567890ABCDEF), row)
+        draws[row] = uniform(state), uniform(state)
+    # Means of 4,000 even draws are within 5 standard errors of a half, and correlations near 0.
+    assert (np.abs(draws.mean(axis=0) - 0.5) < 5 * np.sqrt(1 / 12 / 4000)).all()
+    assert abs(np.corrcoef(draws.T)[0, 1]) < 5 / np.sqrt(4000)
+    assert abs(np.corrcoef(draws[1:, 0], draws[:-1, 0])[0, 1]) < 5 / np.sqrt(4000)
+    assert abs(np.corrcoef(draws[1:, 1], draws[:-1, 1])[0, 1]) < 5 / np.sqrt(4000)
