@@ -2,7 +2,7 @@
 
 Owner entropy is taken over all rows that EM, k-means and ADF label (the test fifth), the clutter counted as one more
 cluster, and also without the clutter's rows; effective clusters (exp of the entropy of cluster sizes) stand beside it,
-since fewer clusters scatter owners less.
+since fewer clusters scatter owners less, and EM and k-means are also run with as many clusters as ADF has in effect.
 """
 
 from __future__ import annotations
@@ -36,12 +36,21 @@ def models(k: int, seed: int):
     yield "k-means", SphericalKMeans(k, random_state=seed)
 
 
+def of_the_same_size(k: int, seed: int):
+    yield (
+        "EM as many as ADF",
+        BernoulliMixture(k, inference="em", clutter=False, strength=2.0, random_state=seed),
+    )
+    yield "k-means as many as ADF", SphericalKMeans(k, random_state=seed)
+
+
 def run(name: str, k: int, seeds: int) -> None:
     data = {"debian": debian, "cdnjs": cdnjs, "snapchat": snapchat, "ira": ira}[name]()
     results: dict[str, list[dict]] = {}
     for seed in range(seeds):
         train, test = split(data.X.shape[0], seed)
-        for label, model in models(k, seed):
+        adf = effective(BernoulliMixture(k, random_state=seed).fit(data.X[train]).predict(data.X))
+        for label, model in (*models(k, seed), *of_the_same_size(max(2, round(adf)), seed)):
             with Timer() as timer:
                 model.fit(data.X[train])
             labels = model.predict(data.X)
