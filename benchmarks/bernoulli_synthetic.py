@@ -52,7 +52,7 @@ def answers(X, seed: int):
     yield "agglomerative", N_AGGLOMERATIVE, one_hot(labels), timer.seconds
 
 
-N_PASSES = 3
+N_PASSES = 5
 
 
 def main(n_seeds: int) -> None:

@@ -57,7 +57,8 @@ ESTIMATORS = [
 ]
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=excused)
+# Not strict: a check excused for its steps or seeds may pass by chance on few rows; rounding decides whether it does.
+@parametrize_with_checks(ESTIMATORS, expected_failed_checks=excused, xfail_strict=False)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 def test_scikit_learn(estimator: Any, check: Any) -> None:
     check(estimator)

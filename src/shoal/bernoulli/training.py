@@ -16,6 +16,7 @@ from shoal.bernoulli.parallel import read_in_shares
 from shoal.bernoulli.profiles import Profiles, empty_profiles, rebuilt, with_rows
 from shoal.bernoulli.scoring import explained
 
+LEAST_ADS = 0.5  # a cluster with less is empty
 WIDTH = 6  # shares remembered of each ad while it may be looked at again
 
 
@@ -94,14 +95,15 @@ class Learner:
         self.roster = Roster.of(largest.size)
 
     def finish(self) -> None:
-        """Drop the entries that say nothing, and make one of clusters that are alike.
+        """Drop the entries that say nothing, make one of clusters that are alike, and remove those left empty.
 
-        A cluster born late may have taken half of another's ads, and no pass follows that would find out.
+        A cluster born late may have taken half of another's ads, or none, and no pass follows that would find out.
         """
         rules = self.rules
         self.profiles = culled(self.profiles, least_gain=rules.least_gain, features_kept=rules.features_kept)
         while rules.merges and (pairs := mergers(self.profiles, self.pinned)):
             self._pour(pairs, no_shares(0, 0))
+        self._remove(tiny(self.profiles, LEAST_ADS, self.pinned))
 
     def look_again(
         self, rows: sp.csr_matrix, weights: np.ndarray, order: np.ndarray, shares: Shares, *, tidy: bool
@@ -171,17 +173,25 @@ class Learner:
     def _remove_tiny(self, shares: Shares, *, counted: bool) -> Shares:
         profiles = self.profiles
         average = profiles.mass.sum() / max(self.rules.n_clusters, 1)
-        gone = tiny(profiles, max(self.rules.least_share * average, 0.5), self.pinned)
+        gone = tiny(profiles, max(self.rules.least_share * average, LEAST_ADS), self.pinned)
         gone = gone[: max(profiles.n_rows - profiles.n_clutter - 1, 0)]
         if not gone.size:
             return shares
-        self.roster.remove(self.roster.ids[gone - profiles.n_clutter])
         if counted:
-            keep_rows = np.setdiff1d(np.arange(profiles.n_rows), gone)
-            self.profiles = rebuilt(profiles, np.ones(profiles.n_entries, dtype=bool), keep_rows)
+            self._remove(gone)
         else:
+            self.roster.remove(self.roster.ids[gone - profiles.n_clutter])
             self.profiles = given_back(profiles, gone, negligible=self.rules.negligible)
         return renumbered(shares, _after_removal(gone, profiles.n_rows))
+
+    def _remove(self, gone: np.ndarray) -> None:
+        """Take clusters out; one is left in any case."""
+        profiles = self.profiles
+        gone = gone[: max(profiles.n_rows - profiles.n_clutter - 1, 0)]
+        if gone.size:
+            self.roster.remove(self.roster.ids[gone - profiles.n_clutter])
+            keep_rows = np.setdiff1d(np.arange(profiles.n_rows), gone)
+            self.profiles = rebuilt(profiles, np.ones(profiles.n_entries, dtype=bool), keep_rows)
 
     def _give_birth(self, rows: sp.csr_matrix, weights: np.ndarray, order: np.ndarray, shares: Shares) -> Shares:
         """Fill the free places with the worst-explained ads: each leaves where it was and begins a cluster."""
