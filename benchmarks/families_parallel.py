@@ -36,8 +36,8 @@ def measure(problem: CountProblem, truth, labels, lists, *, parallel: bool, n_th
         "families", workload=f"parallel-{len(truth)}-{chain.n_clusters}", model="parallel" if parallel else "in turn",
         n_threads=n_threads, seconds=sum(times) * len(truth) / 1e6, peak_mb=peak_mb(),
         quality=variation(truth, chain.labels), log_joint=chain.log_joint(), us_per_item=[round(t, 2) for t in times],
-        early_us=round(float(np.sum(times[: plan.burn_in])), 2), late_us=round(float(np.median(times[plan.burn_in :])), 2),
-        clock="wall",
+        early_us=round(float(np.sum(times[: plan.burn_in])), 2), clock="wall",
+        late_us=round(float(np.median(times[plan.burn_in :])), 2),
     )  # fmt: skip
     return chain.labels.copy()
 

@@ -213,7 +213,7 @@ def plot() -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     with open(RESULTS / "families.jsonl") as lines:
         facts = [json.loads(line) for line in lines if '"topics-' in line]
@@ -237,9 +237,16 @@ def plot() -> None:
                 at = f.get("start_us", 0.0) + np.cumsum(spent)
                 name = model if bits is None else f"{model} {bits} bits, {hashes}"
                 (lines[name],) = axis.plot(
-                    at, f["vi"], marker="o", ms=3, lw=2.5 if model == "auto" else 1.2, color=colours[name]
+                    at,
+                    np.maximum(f["vi"], 1e-4),
+                    marker="o",
+                    ms=3,
+                    lw=2.5 if model == "auto" else 1.2,
+                    color=colours[name],
                 )
             axis.set(xscale="log", yscale="log", title=f"k = {k:,}", xlabel="CPU microseconds a document, in all")
+            axis.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
             axis.xaxis.set_minor_formatter(NullFormatter())
             axis.grid(alpha=0.3, which="both")
         axes[0, 0].set_ylabel("variation of information to the truth (nats)")
