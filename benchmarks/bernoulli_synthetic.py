@@ -85,7 +85,7 @@ def plot(curves: dict[str, list[np.ndarray]]) -> None:
         axis.plot(100 * mean[:, 1], 100 * mean[:, 0], "o-", label=name, markersize=4)
     axis.set(xlabel="false positive rate of pairs, %", ylabel="true positive rate of pairs, %",
              title=f"Same cluster or not: p(same) above 0.1 to 0.9, mean of {len(runs)} seeds")  # fmt: skip
-    axis.legend(loc="lower right")
+    axis.legend(loc="center")
     axis.grid(alpha=0.3)
     PLOTS.mkdir(exist_ok=True)
     figure.savefig(PLOTS / "bernoulli_roc.png", dpi=130)
