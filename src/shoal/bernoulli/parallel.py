@@ -90,14 +90,20 @@ def update(profiles: Profiles, delta: Delta, *, sign: float = 1.0) -> Profiles:
             f"the difference knows {delta.mass.size} clusters, the model has {profiles.n_rows}. "
             "Clusters were born, merged or removed since; the difference no longer fits."
         )
-    profiles = grown(profiles, profiles.n_entries + delta.cluster.size + 1024)
-    add_to_entries(delta.cluster, delta.feature, delta.hits, delta.loss, sign, profiles, board_of(profiles))
-    profiles.mass[:] += sign * delta.mass
-    profiles.held[:] += sign * delta.held
+    profiles = _added(profiles, delta, sign)
     if sign < 0:
         used = profiles.n_entries
         return rebuilt(profiles, (profiles.hits[:used] != profiles.given[:used]) | (profiles.loss[:used] != 0))
     refresh_all(profiles)
+    return profiles
+
+
+def _added(profiles: Profiles, delta: Delta, sign: float) -> Profiles:
+    """The counts alone; what is derived from them has to be brought up to date."""
+    profiles = grown(profiles, profiles.n_entries + delta.cluster.size + 1024)
+    add_to_entries(delta.cluster, delta.feature, delta.hits, delta.loss, sign, profiles, board_of(profiles))
+    profiles.mass[:] += sign * delta.mass
+    profiles.held[:] += sign * delta.held
     return profiles
 
 
@@ -120,5 +126,6 @@ def read_in_shares(
         )
     )
     for delta, _ in results:
-        profiles = update(profiles, delta)
+        profiles = _added(profiles, delta, 1.0)
+    refresh_all(profiles)
     return profiles, Shares(*(np.concatenate(arrays) for arrays in zip(*(s for _, s in results), strict=True)))
