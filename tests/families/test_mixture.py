@@ -74,10 +74,12 @@ def test_top_features_are_the_topic_words() -> None:
         assert (top.values < top.high).all()
 
 
-@pytest.mark.parametrize("sampler", ["gibbs", "indexed"])
-def test_interrupted_and_resumed_is_uninterrupted(sampler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("sampler", "parallel"), [("gibbs", False), ("indexed", False), ("indexed", True)])
+def test_interrupted_and_resumed_is_uninterrupted(
+    sampler: str, parallel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     X, _ = topics(length=6)
-    options = {"sampler": sampler, "n_sweeps": 14, "random_state": 3}
+    options = {"sampler": sampler, "parallel": parallel, "n_sweeps": 14, "random_state": 3}
     whole = ExponentialFamilyMixture(10, **options).fit(X)
     stopped = ExponentialFamilyMixture(10, **options)
     seen = []

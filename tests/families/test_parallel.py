@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from shoal.errors import BadInput
 from shoal.families import ExponentialFamilyMixture
 from shoal.families.indexed import IndexedChain
 from shoal.families.problem import CountProblem
@@ -56,6 +57,12 @@ def test_threads_do_not_show_and_the_log_joint_is_level() -> None:
     assert fitted[0].acceptance_ == fitted[1].acceptance_
     one_by_one = ExponentialFamilyMixture(40, **options).fit(X)
     assert abs(fitted[0].log_joint_ - one_by_one.log_joint_) < 0.005 * abs(one_by_one.log_joint_)
+
+
+@pytest.mark.parametrize("sampler", ["gibbs", "fastex"])
+def test_a_sampler_that_visits_row_by_row_cannot_be_parallel(sampler: str) -> None:
+    with pytest.raises(BadInput, match="parallel=True is for sampler='indexed'"):
+        ExponentialFamilyMixture(4, sampler=sampler, parallel=True).fit(rows(50, 4)[0])
 
 
 def test_streams_of_neighbouring_rows_have_nothing_in_common() -> None:

@@ -245,9 +245,15 @@ class ExponentialFamilyMixture(FittedMixture):
                 "sampler='indexed' looks up rare features of counts; for measurements use 'gibbs' or 'fastex'."
             )
         if self.sampler != "auto":
+            if self.parallel and self.sampler != "indexed":
+                raise BadInput(
+                    f"parallel=True is for sampler='indexed' or 'auto', not for {self.sampler!r}. Leave it out."
+                )
             return self.sampler
         chosen, why = problem.choose_sampler()
         say(f"sampler: {chosen} ({why})")
+        if self.parallel and chosen != "indexed":
+            say(f"parallel: without effect, for the {chosen} sampler visits row by row")
         return str(chosen)
 
     def _first_labels(self, problem: Any, seed: int, mend: bool) -> tuple[np.ndarray, bool]:
