@@ -202,15 +202,14 @@ def test_wrong_input_exits_with_2_and_a_sentence(folder, arguments, says):
 
 def test_ctrl_c_saves_the_model_so_far(folder):
     rng = np.random.default_rng(1)
-    words = [f"w{n}" for n in range(3000)]
-    table = pa.table({"id": np.arange(30000), "words": [rng.choice(words, 20).tolist() for _ in range(30000)]})
-    pq.write_table(table, folder / "long.parquet")
-    command = [sys.executable, "-m", "shoal", "fit", "long.parquet", "-k", "500", "--item", "id", "--features", "words"]
-    command += ["--set", "max_iter=100000", "--set", "tol=0", "--out", "long.shoal", "--json"]
+    words = [[f"w{n}" for n in row] for row in rng.integers(0, 1000, (3000, 10))]
+    pq.write_table(pa.table({"id": np.arange(3000), "words": words}), folder / "long.parquet")
+    command = [sys.executable, "-m", "shoal", "fit", "long.parquet", "--model", "mixture", "-k", "10", "--item", "id"]
+    command += ["--features", "words", "--set", "n_sweeps=100000000", "--out", "long.shoal", "--json"]
     running = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None
     said = ""
-    while "k-means:" not in said:  # the first line of progress: the iterations have begun
+    while "sampling:" not in said:  # the first line of progress: the sweeps have begun, and never end by themselves
         line = running.stderr.readline()
         assert line, said
         said += line

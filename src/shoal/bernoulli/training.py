@@ -16,7 +16,7 @@ from shoal.bernoulli.parallel import read_in_shares
 from shoal.bernoulli.profiles import Profiles, empty_profiles, rebuilt, with_rows
 from shoal.bernoulli.scoring import explained
 
-LEAST_ADS = 0.5  # a cluster with less is empty
+LEAST_ADS, FEW_ADS = 0.5, 3.0  # a cluster with less is empty; at the end of a fit, has found no company
 WIDTH = 6  # shares remembered of each ad while it may be looked at again
 
 
@@ -95,15 +95,16 @@ class Learner:
         self.roster = Roster.of(largest.size)
 
     def finish(self) -> None:
-        """Drop the entries that say nothing, make one of clusters that are alike, and remove those left empty.
+        """Drop the entries that say nothing, make one of clusters that are alike, remove those without company.
 
-        A cluster born late may have taken half of another's ads, or none, and no pass follows that would find out.
+        A cluster born late may have taken half of another's ads, or none but its first, and no pass follows that would
+        find out.
         """
         rules = self.rules
         self.profiles = culled(self.profiles, least_gain=rules.least_gain, features_kept=rules.features_kept)
         while rules.merges and (pairs := mergers(self.profiles, self.pinned)):
             self._pour(pairs, no_shares(0, 0))
-        self._remove(tiny(self.profiles, LEAST_ADS, self.pinned))
+        self._remove_tiny(no_shares(0, 0), counted=False, most=FEW_ADS)
 
     def look_again(
         self, rows: sp.csr_matrix, weights: np.ndarray, order: np.ndarray, shares: Shares, *, tidy: bool
@@ -170,28 +171,21 @@ class Learner:
         self.profiles = merged_rows(self.profiles, pairs)
         return renumbered(shares, _after_removal(gone_rows, into.size)[into])
 
-    def _remove_tiny(self, shares: Shares, *, counted: bool) -> Shares:
+    def _remove_tiny(self, shares: Shares, *, counted: bool, most: float = np.inf) -> Shares:
+        """Remove clusters far smaller than the average, or, if that is less, than ``most`` ads."""
         profiles = self.profiles
         average = profiles.mass.sum() / max(self.rules.n_clusters, 1)
-        gone = tiny(profiles, max(self.rules.least_share * average, LEAST_ADS), self.pinned)
+        gone = tiny(profiles, max(min(self.rules.least_share * average, most), LEAST_ADS), self.pinned)
         gone = gone[: max(profiles.n_rows - profiles.n_clutter - 1, 0)]
         if not gone.size:
             return shares
+        self.roster.remove(self.roster.ids[gone - profiles.n_clutter])
         if counted:
-            self._remove(gone)
-        else:
-            self.roster.remove(self.roster.ids[gone - profiles.n_clutter])
-            self.profiles = given_back(profiles, gone, negligible=self.rules.negligible)
-        return renumbered(shares, _after_removal(gone, profiles.n_rows))
-
-    def _remove(self, gone: np.ndarray) -> None:
-        """Take clusters out; one is left in any case."""
-        profiles = self.profiles
-        gone = gone[: max(profiles.n_rows - profiles.n_clutter - 1, 0)]
-        if gone.size:
-            self.roster.remove(self.roster.ids[gone - profiles.n_clutter])
             keep_rows = np.setdiff1d(np.arange(profiles.n_rows), gone)
             self.profiles = rebuilt(profiles, np.ones(profiles.n_entries, dtype=bool), keep_rows)
+        else:
+            self.profiles = given_back(profiles, gone, negligible=self.rules.negligible)
+        return renumbered(shares, _after_removal(gone, profiles.n_rows))
 
     def _give_birth(self, rows: sp.csr_matrix, weights: np.ndarray, order: np.ndarray, shares: Shares) -> Shares:
         """Fill the free places with the worst-explained ads: each leaves where it was and begins a cluster."""
