@@ -135,6 +135,7 @@ def find_slots(slot, next_of_feature, cluster, share_of, slot_of):
         slot = next_of_feature[slot]
 
 
+# One long function: handing two dozen arrays on for each ad takes longer than what is then done with them.
 @kernel
 def read_rows(
     indptr, indices, weights, order, start, takes_back, looks, adds, negligible, profiles, board,
