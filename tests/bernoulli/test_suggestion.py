@@ -78,3 +78,15 @@ def test_mistakes_are_named(model):
         model.suggest([99])
     with pytest.raises(BadInput, match="both observed and rejected"):
         model.suggest([1], rejected=[1])
+
+
+def test_a_handful_of_baskets_says_what_little_there_is_to_say():
+    """Eight rows cannot make a feature three nats likelier; their clusters must be about something all the same."""
+    baskets = ["milk bread butter", "beer crisps", "milk butter eggs", "beer crisps nuts"]
+    baskets += ["bread butter milk", "nuts beer", "eggs milk bread", "crisps nuts beer"]
+    names = ["milk", "bread", "butter", "eggs", "beer", "crisps", "nuts"]
+    X = np.array([[name in basket.split() for name in names] for basket in baskets], dtype=float)
+    model = BernoulliMixture(2, random_state=0).fit(X)
+    assert len(set(model.labels_[[0, 2, 4, 6]])) == len(set(model.labels_[[1, 3, 5, 7]])) == 1
+    assert model.labels_[0] != model.labels_[1]
+    assert {names[one.feature] for one in model.suggest([0], n=2)} == {"bread", "butter"}

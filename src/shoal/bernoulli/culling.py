@@ -12,6 +12,7 @@ from shoal.bernoulli.profiles import Profiles, grown, rebuilt
 # Scores take a default's mean to be small (log(1 - mu) as a short series): above this, entries are kept. At 0.1 so many
 # were kept on Debian's tags that clusters merged too eagerly (41 of 100 left, at 0.3 it is 75).
 COMMON = 0.3
+SMALLEST_GAIN = 0.003  # nats for each ad of the model
 
 
 def divergence(p: np.ndarray, q: np.ndarray) -> np.ndarray:
@@ -70,7 +71,9 @@ def culled(profiles: Profiles, *, least_gain: float, features_kept: int) -> Prof
     used = profiles.n_entries
     rows = profiles.cluster[:used]
     gain = gains(profiles)
-    keep = (gain >= least_gain) & ~profiles.shared[profiles.feature[:used]]
+    # A handful of ads cannot gain many nats: what they say is little, but it is all there is.
+    enough = min(least_gain, SMALLEST_GAIN * profiles.mass.sum())
+    keep = (gain >= enough) & ~profiles.shared[profiles.feature[:used]]
     counts = np.bincount(rows[keep], minlength=profiles.n_rows)
     if counts.max(initial=0) > features_kept:
         order = np.lexsort((-gain, ~keep, rows))
