@@ -6,11 +6,11 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.bernoulli.entries_kernels import (
-    TINY,
     copy_lifts,
     find_slot,
     growth,
     measure_base,
+    measured,
     on_grid,
     open_entry,
     open_slot,
@@ -118,15 +118,6 @@ def taught(prior, hits, loss, mass, share, weight, matching):
 
 
 @kernel
-def measured(alpha, n, default, grown):
-    """An entry's lift, and log(1 - mu) taken back to the mass its cluster's total stands at."""
-    alpha = max(alpha, TINY)
-    beta = max(n - alpha, 1e-6)
-    lift = np.log(alpha / (beta * default)) - default
-    return lift, np.log(beta / (alpha + beta)) - alpha / ((alpha + beta) * beta) * grown
-
-
-@kernel
 def find_slots(slot, next_of_feature, cluster, share_of, slot_of):
     """Note a keyword's entries in clusters that take a share."""
     while slot >= 0:
@@ -209,10 +200,10 @@ def read_rows(
                     hits[slot], loss[slot] = taught(
                         strength * b, hits[slot], loss[slot], before, share, weight, matching
                     )
-                    grown = growth(strength, mass[row], mass_then[row])
-                    lift[slot], now = measured(
-                        strength * b + hits[slot], strength + mass[row] - loss[slot], ratio[row] * b, grown
+                    lift[slot], now, by_mass = measured(
+                        strength * b + hits[slot], strength + mass[row] - loss[slot], ratio[row] * b
                     )
+                    now -= by_mass * growth(strength, mass[row], mass_then[row])  # as of when the total was taken
                     total[row] += now - absent[slot]
                     absent[slot] = now
                     if line_of[feature] >= 0:

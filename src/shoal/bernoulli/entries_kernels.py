@@ -51,6 +51,15 @@ def refresh_base(row, profiles):
 
 
 @kernel
+def measured(alpha, n, default):
+    """An entry's lift over the default's mean, its log(1 - mu), and the derivative of that by the cluster's mass."""
+    alpha = max(alpha, TINY)
+    beta = max(n - alpha, 1e-6)
+    n = alpha + beta
+    return np.log(alpha / (beta * default)) - default, np.log(beta / n), alpha / (n * beta)
+
+
+@kernel
 def measure_entries(
     first, next_of_cluster, feature, shared, background, hits, loss, lift, absent, strength, mass, ratio
 ):
@@ -60,12 +69,11 @@ def measure_entries(
         absent[slot] = 0.0
         if not shared[feature[slot]]:
             b = background[feature[slot]]
-            alpha = max(strength * b + hits[slot], TINY)
-            beta = max(strength + mass - loss[slot] - alpha, 1e-6)
-            lift[slot] = np.log(alpha / (beta * ratio * b)) - ratio * b
-            absent[slot] = np.log(beta / (alpha + beta))
+            lift[slot], absent[slot], by_mass = measured(
+                strength * b + hits[slot], strength + mass - loss[slot], ratio * b
+            )
             total += absent[slot]
-            slope += alpha / ((alpha + beta) * beta)
+            slope += by_mass
         slot = next_of_cluster[slot]
     return total, slope
 
