@@ -26,6 +26,8 @@ def size_plot(cards: list[ClusterCard]) -> Any:
     else:
         axes.fill_between(ranks, sizes, color=BLUE, alpha=0.6)
         axes.set_ylim(bottom=0)
+    _count_in_wholes(axes.xaxis)
+    _count_in_wholes(axes.yaxis)
     axes.set_xlabel("clusters, largest first")
     axes.set_ylabel("items")
     return drawn
@@ -41,9 +43,16 @@ def typicality_plot(typicality: np.ndarray, meaning: str) -> Any:
     says = f"median {middle:.3g} " if right_half else f" median {middle:.3g}"
     top = axes.get_ylim()[1] * 0.96
     axes.annotate(says, (middle, top), fontsize=9, va="top", ha="right" if right_half else "left")
+    _count_in_wholes(axes.yaxis)
     axes.set_xlabel(meaning)
     axes.set_ylabel("items")
     return drawn
+
+
+def _count_in_wholes(axis: Any) -> None:
+    """No half items on a linear axis."""
+    if axis.get_scale() == "linear":
+        axis.get_major_locator().set_params(integer=True)
 
 
 def cohesion_plot(cards: list[ClusterCard], meaning: str) -> Any:
