@@ -22,20 +22,28 @@ LATER, PASSED_OVER = -2, -1  # a row to be decided in its turn; a row that has s
 
 
 @kernel
+def decide_recalled(items, prior, clusters, lists, tuning, row, fresh, stream, state, tally, work):
+    """Where a row with a list made before goes, or PASSED_OVER."""
+    own = clusters.labels[row]
+    n_chosen = recall_candidates(clusters, lists, row, own, work)
+    if not fresh and is_settled(lists, tuning, row, own, n_chosen, work):
+        return PASSED_OVER
+    start_stream(state, stream[0], row)
+    return decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work)
+
+
+@kernel
 def decide_rows(items, prior, clusters, lists, tuning, first, last, n_sweep, stream, targets, tally, work):
     """Decide rows first .. last - 1 of lists made before. Reads the clusters only, so threads can share them."""
     state = np.zeros(1, np.uint64)
     for row in range(first, last):
         fresh = is_due(lists, tuning, row, n_sweep)
-        targets[row] = LATER
         if fresh and tuning.fixed:  # wants a list of the moment
-            continue
-        n_chosen = recall_candidates(clusters, lists, row, clusters.labels[row], work)
-        if not fresh and is_settled(lists, tuning, row, clusters.labels[row], n_chosen, work):
-            targets[row] = PASSED_OVER
-            continue
-        start_stream(state, stream[0], row)
-        targets[row] = decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work)
+            targets[row] = LATER
+        else:
+            targets[row] = decide_recalled(
+                items, prior, clusters, lists, tuning, row, fresh, stream, state, tally, work
+            )
 
 
 @kernel
@@ -57,14 +65,10 @@ def is_stale(lists, tuning, row, own, target, stamp, changed):
 @kernel
 def decide_again(items, prior, clusters, postings, lists, tuning, row, n_sweep, stream, state, tally, work):
     """Visit a row in its turn: where it goes, or PASSED_OVER."""
-    own = clusters.labels[row]
     fresh = is_due(lists, tuning, row, n_sweep)
-    if fresh and tuning.fixed:
-        n_chosen = list_candidates(items, prior, clusters, postings, row, own, work)
-    else:
-        n_chosen = recall_candidates(clusters, lists, row, own, work)
-    if not fresh and is_settled(lists, tuning, row, own, n_chosen, work):
-        return PASSED_OVER
+    if not (fresh and tuning.fixed):
+        return decide_recalled(items, prior, clusters, lists, tuning, row, fresh, stream, state, tally, work)
+    n_chosen = list_candidates(items, prior, clusters, postings, row, clusters.labels[row], work)
     start_stream(state, stream[0], row)
     return decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work)
 
