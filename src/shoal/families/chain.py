@@ -178,11 +178,11 @@ class CountChain:
         """log p(rows, labels | prior), the weights and parameters integrated out."""
         return float(self.log_marginals().sum()) + log_labels(self.clusters.size, self.prior)
 
-    def sums(self) -> sp.csr_matrix:
-        """(n_clusters, n_features): the clusters' counts."""
+    def sums(self, least: float) -> sp.csr_matrix:
+        """(n_clusters, n_features): the clusters' counts, without those below ``least``."""
         room = int(self.clusters.used.sum())
         ptr, features, counts = np.zeros(self.n_clusters + 1, np.int64), np.zeros(room, np.int32), np.zeros(room)
-        copy_tables(self.clusters, ptr, features, counts)
+        copy_tables(self.clusters, least / self.prior.unit, ptr, features, counts)
         entries = (counts[: ptr[-1]] * self.prior.unit, features[: ptr[-1]], ptr)
         return sp.csr_matrix(entries, shape=(self.n_clusters, len(self.prior.shape)))
 

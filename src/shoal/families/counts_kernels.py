@@ -252,13 +252,13 @@ def rebuild_tables(items, clusters, first, order, scratch, seen):
 
 
 @kernel
-def copy_tables(clusters, ptr, features, counts):
-    """The clusters' counts as compressed rows, features in the order of the tables."""
+def copy_tables(clusters, least, ptr, features, counts):
+    """The clusters' counts of `least` units or more as compressed rows, features in the order of the tables."""
     to = 0
     for cluster in range(len(clusters.size)):
         start = clusters.start[cluster]
         for at in range(start, start + (1 << clusters.bits[cluster])):
-            if clusters.slots[at, 0] >= 0 and clusters.slots[at, 1] > 0:
+            if clusters.slots[at, 0] >= 0 and clusters.slots[at, 1] >= least:
                 features[to], counts[to] = clusters.slots[at, 0], clusters.slots[at, 1]
                 to += 1
         ptr[cluster + 1] = to

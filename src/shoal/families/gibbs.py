@@ -11,6 +11,7 @@ from shoal.families.gibbs_kernels import fill_dense, gibbs_rows
 from shoal.families.scores_kernels import BERNOULLI, MULTINOMIAL, Prior
 
 LARGEST_TABLE = 20_000_000
+TABLED_CLUSTER = 16  # times the mean: larger clusters are rare, and pay for a logarithm at each visit
 
 
 class GibbsChain(CountChain):
@@ -30,12 +31,16 @@ class GibbsChain(CountChain):
         super().set_labels(labels)
         self.filled = False
 
+    def after_mending(self, moved: np.ndarray) -> None:
+        self.filled = False  # the tables are right as they are, and there are no postings to be made anew
+
     def set_prior(self, prior: Prior) -> None:
         super().set_prior(prior)
         self.filled = False
-        total = int(self.items.length.sum() + self.items.length.max(initial=0)) + 1
-        tabled = prior.kind == MULTINOMIAL and total <= LARGEST_TABLE
-        self.log_gamma = gammaln(prior.shape_total + prior.unit * np.arange(total)) if tabled else np.zeros(1)
+        length = self.items.length
+        tabled = int(length.sum() * min(1.0, TABLED_CLUSTER / self.n_clusters) + length.max(initial=0)) + 1
+        tabled = min(tabled, LARGEST_TABLE) if prior.kind == MULTINOMIAL else 0
+        self.log_gamma = gammaln(prior.shape_total + prior.unit * np.arange(tabled))
         largest = float(np.bincount(self.items.features, self.items.counts * prior.unit).max(initial=1.0)) + 1000.0
         smallest = float(prior.shape.min())
         if prior.kind == BERNOULLI:

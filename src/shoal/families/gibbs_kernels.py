@@ -111,7 +111,7 @@ def coarse_scores(items, prior, clusters, row, log_gamma, exponents, extra, frac
         score = clusters.weight[cluster] + exponents[cluster] * LOG_2
         total = clusters.total[cluster]
         if prior.kind == MULTINOMIAL:
-            if len(log_gamma) > 1:
+            if total + length < len(log_gamma):
                 score += log_gamma[total] - log_gamma[total + length]
             else:
                 score -= log_gamma_ratio(prior.shape_total + total * prior.unit, length * prior.unit)

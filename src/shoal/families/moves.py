@@ -8,15 +8,19 @@ of the chain whose states are kept.
 from __future__ import annotations
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
 
 from shoal.families.chain import CountChain, falling_table
 from shoal.families.counts_kernels import Postings
-from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, split_cluster
+from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, part_rows, seed_split
 from shoal.families.scores_kernels import BERNOULLI, score_alone
 
 ALL_PAIRS_UP_TO = 10_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
-PAIRS_PER_CLUSTER = 4
 ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
+OFTEN, STRONGEST = 3.0, 100  # a cluster's company shows in its strongest features; rare ones only look strong
+PASSES_IN_SPLITTING = 3
+HOPE = 0.5  # a split that must pay for a merge is given up while it gains less than this share of the cost
 FAILURES_IN_TRADING = 20  # at least; and one for every 20 clusters
 
 
@@ -25,7 +29,7 @@ def falling_of(chain: CountChain) -> np.ndarray:
 
 
 def likely_pairs(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
-    """Pairs of clusters worth a look: all, or for each those whose weighted features are most alike."""
+    """Pairs of clusters worth a look: all, or those that are likely to lose least by merging."""
     n_pairs = len(clusters) * (len(clusters) - 1) // 2
     if n_pairs * chain.clusters.used[clusters].mean() <= ALL_PAIRS_UP_TO:
         left, right = np.triu_indices(len(clusters), 1)
@@ -33,30 +37,41 @@ def likely_pairs(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
     near = chain.near_pairs()
     if near is not None:
         return near
-    sums = chain.sums()[clusters]
-    # Counts beyond the prior's, on a log scale and weighed by rarity, as unit vectors: near in angle, near in topic.
-    sums.data = np.log1p(sums.data / chain.prior.shape[sums.indices])
+    features = telling_features(chain, clusters)
+    # What a merge loses is about the two's divergence, times as many words as weigh against one another.
+    share = 1 / np.maximum(chain.clusters.total[clusters], 1)
+    losses = (1 - (features @ features.T).toarray()) / (share[:, None] + share)
+    left, right = np.triu_indices(len(clusters), 1)
+    order = np.argsort(losses[left, right], kind="stable")
+    return clusters[disjoint(left[order], right[order], max(1, len(clusters) // 4))].astype(np.int64)
+
+
+def disjoint(left: np.ndarray, right: np.ndarray, most: int) -> np.ndarray:
+    """(most, 2) of these pairs, the first ones first, each number once. A small cluster loses least by merging, with
+    whichever other, and would be half of every pair; but it can be merged only once."""
+    taken: set[int] = set()
+    chosen = []
+    for pair in zip(left.tolist(), right.tolist(), strict=True):
+        if taken.isdisjoint(pair):
+            taken.update(pair)
+            chosen.append(pair)
+            if len(chosen) == most:
+                break
+    return np.array(chosen, dtype=np.int64).reshape(-1, 2)
+
+
+def telling_features(chain: CountChain, clusters: np.ndarray) -> sp.csr_matrix:
+    """The clusters' strongest features as unit vectors: counts beyond the prior's, on a log scale, by their rarity."""
+    sums = chain.sums(least=OFTEN)[clusters]
     spread = np.bincount(sums.indices, minlength=sums.shape[1])
-    sums.data *= np.log(len(clusters) / spread[sums.indices])
-    norms = np.sqrt(np.asarray(sums.multiply(sums).sum(axis=1)).ravel())
-    sums.data /= np.repeat(np.maximum(norms, 1e-12), np.diff(sums.indptr))
-    for row in range(len(clusters)):  # the strongest features are enough to find company
+    rarity = np.log(len(clusters) / np.maximum(spread, 1))
+    sums.data = np.log1p(sums.data / chain.prior.shape[sums.indices]) * rarity[sums.indices]
+    for row in range(len(clusters)):
         values = sums.data[sums.indptr[row] : sums.indptr[row + 1]]
-        if len(values) > 100:
-            values[values < np.partition(values, -100)[-100]] = 0.0
+        if len(values) > STRONGEST:
+            values[values < np.partition(values, -STRONGEST)[-STRONGEST]] = 0.0
     sums.eliminate_zeros()
-    pairs = []
-    transposed = sums.T.tocsr()
-    for first in range(0, len(clusters), 1000):
-        alike = (sums[first : first + 1000] @ transposed).tocsr()
-        for row in range(alike.shape[0]):
-            near = alike.indices[alike.indptr[row] : alike.indptr[row + 1]]
-            value = alike.data[alike.indptr[row] : alike.indptr[row + 1]]
-            value, near = value[near != first + row], near[near != first + row]
-            best = near[np.argsort(-value, kind="stable")[:PAIRS_PER_CLUSTER]]
-            pairs += [(min(first + row, other), max(first + row, other)) for other in best]
-    chosen = np.unique(np.array(pairs, dtype=np.int64).reshape(-1, 2), axis=0)
-    return np.column_stack([clusters[chosen[:, 0]], clusters[chosen[:, 1]]]).astype(np.int64)
+    return normalize(sums, copy=False)
 
 
 def unposted(chain: CountChain) -> Postings:
@@ -111,17 +126,23 @@ def suspects(chain: CountChain) -> np.ndarray:
     return live[np.argsort(gain[live] - slope * log_size, kind="stable")]
 
 
-def try_split(chain: CountChain, rows: np.ndarray, n_passes: int = 2) -> float:
-    """Move these rows, all of one cluster, into two empty ones; what the log joint gains by it (-inf: no split)."""
+def try_split(chain: CountChain, cluster: int, least: float = 0.0) -> bool:
+    """Move a cluster's rows into two empty ones, if the log joint gains more than `least` by it; whether it did."""
+    rows = np.flatnonzero(chain.labels == cluster)
     left, right = (int(chain.clusters.empty[at]) for at in range(2))
-    done = split_cluster(
-        chain.items, chain.prior, chain.clusters, unposted(chain), rows, left, right, n_passes,
-        chain.random, chain.work.marked,
-    )  # fmt: skip
-    size = chain.clusters.size
-    if not done or size[left] == 0 or size[right] == 0:
-        return -np.inf
-    return -float(merge_gain(chain.prior, chain.clusters, left, right, falling_of(chain)))
+    state = (chain.items, chain.prior, chain.clusters, unposted(chain))
+    split = (rows, left, right, chain.random, chain.work.marked)
+    has_room = seed_split(*state, *split)
+    for _ in range(PASSES_IN_SPLITTING):
+        if not has_room or not part_rows(*state, *split) or chain.clusters.size[[left, right]].min() == 0:
+            break
+        gain = -float(merge_gain(chain.prior, chain.clusters, left, right, falling_of(chain)))
+        if gain > least:
+            return True  # the next sweep sees to the rest
+        if least > 0 and gain < HOPE * least:
+            break
+    move_rows(chain, rows, cluster)
+    return False
 
 
 def split_clusters(chain: CountChain, clusters: np.ndarray) -> tuple[int, int]:
@@ -130,11 +151,7 @@ def split_clusters(chain: CountChain, clusters: np.ndarray) -> tuple[int, int]:
     for n_tried, cluster in enumerate(clusters.tolist()):
         if chain.clusters.empty[chain.n_clusters] < 2:
             return n_splits, n_tried
-        rows = np.flatnonzero(chain.labels == cluster)
-        if try_split(chain, rows) > 0:
-            n_splits += 1
-        else:
-            move_rows(chain, rows, cluster)
+        n_splits += try_split(chain, cluster)
     return n_splits, len(clusters)
 
 
@@ -164,9 +181,7 @@ def trade_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray, clus
                 debts.append((-gain, rows))
         if chain.clusters.empty[chain.n_clusters] < 2:
             break
-        rows = np.flatnonzero(chain.labels == cluster)
-        cost = 0.0 if n_free else debts[0][0]
-        if try_split(chain, rows) > max(cost, 0.0):
+        if try_split(chain, cluster, 0.0 if n_free else max(debts[0][0], 0.0)):
             n_trades, n_failures = n_trades + 1, 0
             spoilt.add(cluster)
             if n_free:
@@ -174,7 +189,6 @@ def trade_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray, clus
             else:
                 debts.pop(0)
         else:
-            move_rows(chain, rows, cluster)
             n_failures += 1
     for cost, rows in debts:
         if cost > 0:
@@ -189,7 +203,7 @@ def mend_clusters(chain: CountChain) -> tuple[int, int]:
     merged = merge_clusters(chain, pairs, gains)
     clusters = suspects(chain)
     if len(chain.labels) > ALL_SPLITS_UP_TO:
-        clusters = clusters[: max(16, len(clusters) // 10)]
+        clusters = clusters[: max(10, len(clusters) // 10)]
     n_splits, n_tried = split_clusters(chain, clusters)
     if n_tried == len(clusters):
         return len(merged) // 2, n_splits

@@ -18,6 +18,9 @@ from shoal.families.scores_kernels import (
 )
 from shoal.jit import kernel
 
+MISFITS = 64  # rows among which a seed that fits badly is looked for
+STEPS = 16  # factors of a product that cannot leave the range of numbers, whatever the counts
+
 
 @kernel
 def log_prior_pair(prior, a, b):
@@ -55,6 +58,24 @@ def merge_sets(prior, clusters, one, two, falling):
 
 
 @kernel
+def join_counts(a, more, fewer, unit):
+    """(r, rest) such that log r + rest = lnG(a + more + fewer) - lnG(a + more) - lnG(a + fewer) + lnG(a), in units.
+
+    It is the same from either side, so the smaller count is multiplied up; most are small, and need no logarithm."""
+    if unit != 1.0:
+        return 1.0, log_gamma_ratio(a + more * unit, fewer * unit) - log_gamma_ratio(a, fewer * unit)
+    joined, apart = 1.0, 1.0
+    n_steps = min(fewer, STEPS)
+    for step in range(n_steps):
+        joined *= a + more + step
+        apart *= a + step
+    if fewer == n_steps:
+        return joined / apart, 0.0
+    rest = float(fewer - n_steps)
+    return joined / apart, log_gamma_ratio(a + more + n_steps, rest) - log_gamma_ratio(a + n_steps, rest)
+
+
+@kernel
 def merge_counts(prior, clusters, one, two):
     """Multinomial and Poisson: change of log marginal when two clusters become one."""
     unit, shape_total = prior.unit, prior.shape_total
@@ -69,14 +90,19 @@ def merge_counts(prior, clusters, one, two):
     if clusters.used[one] < clusters.used[two]:
         one, two = two, one
     start = clusters.start[two]
+    product = 1.0
     for at in range(start, start + (1 << clusters.bits[two])):
         feature, seen = clusters.slots[at, 0], clusters.slots[at, 1]
         if feature >= 0 and seen > 0:
             there = count_of(clusters, one, feature)
             if there > 0:  # features of only one of the two add the same before and after
-                a = prior.shape[feature]
-                gain += log_rising(a + there * unit, seen, unit) - log_rising(a, seen, unit)
-    return gain
+                ratio, log_rest = join_counts(prior.shape[feature], max(seen, there), min(seen, there), unit)
+                product *= ratio
+                gain += log_rest
+                if product > 1e100:
+                    gain += math.log(product)
+                    product = 1.0
+    return gain + math.log(product)
 
 
 @kernel
@@ -133,32 +159,36 @@ def prefer_right(items, prior, clusters, row, left, right, own, state, marked):
 
 
 @kernel
-def split_cluster(items, prior, clusters, postings, rows, left, right, n_passes, state, marked):
-    """Move a cluster's rows into two empty ones: the row that fits worst and a random one as seeds, the others one by
-    one to the likelier, then a few passes of Gibbs between the two. False if the arena ran out of room."""
+def seed_split(items, prior, clusters, postings, rows, left, right, state, marked):
+    """Shuffle a cluster's rows; move the first into one empty cluster, and of the next few the one that fits worst into
+    another. False if the arena ran out of room."""
     n = len(rows)
     for at in range(n - 1, 0, -1):
         other = below(state, at + 1)
         rows[at], rows[other] = rows[other], rows[at]
     worst, least = 1, math.inf
-    for at in range(n):
+    for at in range(1, min(n, MISFITS + 1)):
         row = rows[at]
         fit = score_row(items, prior, clusters, row, clusters.labels[row], True, marked) - items.base[row]
         if fit < least * max(items.length[row], 1):
             worst, least = at, fit / max(items.length[row], 1)
     rows[1], rows[worst] = rows[worst], rows[1]
-    for step in range(n_passes + 1):
-        for at in range(n):
-            row = rows[at]
-            own = clusters.labels[row]
-            if step == 0 and at < 2:
-                target = left if at == 0 else right
-            else:
-                held = own if step > 0 else -1
-                goes_right = prefer_right(items, prior, clusters, row, left, right, held, state, marked)
-                target = right if goes_right else left
-            if target != own:
-                if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
-                    return False
-                move_row(items, prior, clusters, postings, row, own, target, marked)
+    return move_all(items, prior, clusters, postings, rows[:1], left, marked) and move_all(
+        items, prior, clusters, postings, rows[1:2], right, marked
+    )
+
+
+@kernel
+def part_rows(items, prior, clusters, postings, rows, left, right, state, marked):
+    """Draw for each row which of two clusters it goes to; rows that are in neither yet come from a third. False if the
+    arena ran out of room."""
+    for at in range(len(rows)):
+        row = rows[at]
+        own = clusters.labels[row]
+        held = own if own in (left, right) else -1
+        target = right if prefer_right(items, prior, clusters, row, left, right, held, state, marked) else left
+        if target != own:
+            if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
+                return False
+            move_row(items, prior, clusters, postings, row, own, target, marked)
     return True

@@ -133,13 +133,16 @@ class CountProblem:
         if settings.concentration == "learn":
             learner = learn_process if settings.weights == "process" else learn_alpha
             self.concentration = learner(size, self.concentration)
-        chain.set_prior(self.prior)
+        if not same_prior(self.prior, chain.prior):
+            chain.set_prior(self.prior)
 
     def mend(self, chain: CountChain) -> tuple[int, int]:
         """Merge and split while it helps; how many of each."""
         before = chain.labels.copy()
         done = mend_clusters(chain)
-        chain.after_mending(chain.labels != before)
+        moved = chain.labels != before
+        if moved.any():
+            chain.after_mending(moved)
         return done
 
     def statistics(self, labels: np.ndarray, n_clusters: int) -> CountStats:
@@ -156,3 +159,8 @@ class CountProblem:
     def restore_hyper(self, hyper: dict[str, Any], family: CountFamily) -> None:
         self.family = replace(family, smoothing=hyper["smoothing"], strength=hyper["strength"])
         self.concentration = hyper["concentration"]
+
+
+def same_prior(one: Prior, two: Prior) -> bool:
+    pairs: list[tuple[Any, Any]] = list(zip(one, two, strict=True))
+    return all(np.array_equal(left, right) for left, right in pairs)

@@ -76,19 +76,24 @@ class Kept:
             self.samples.append(chain.labels.copy())
 
 
+def prepare(problem: Problem, chain: Chain, plan: Plan) -> None:
+    """What comes before the next sweep."""
+    if chain.n_sweeps >= plan.burn_in:
+        chain.settle()
+        return
+    if not chain.laid_out:
+        chain.rebuild()  # mending and learning sum over tables, whose order is no part of the chain's state
+    if plan.mends(chain.n_sweeps):
+        problem.mend(chain)
+    problem.learn(chain)
+
+
 def run(problem: Problem, chain: Chain, kept: Kept, plan: Plan) -> bool:
     """Sweep to the end of the plan; whether it was interrupted."""
     with Monitor("sampling", plan.n_sweeps - chain.n_sweeps) as monitor:
         while monitor.running:
             sweep = chain.n_sweeps
-            if sweep < plan.burn_in:
-                if not chain.laid_out:
-                    chain.rebuild()  # learning sums over tables, whose order is no part of the chain's state
-                if plan.mends(sweep):
-                    problem.mend(chain)
-                problem.learn(chain)
-            else:
-                chain.settle()
+            prepare(problem, chain, plan)
             began = time.perf_counter()
             facts = chain.sweep()
             seconds = time.perf_counter() - began

@@ -41,9 +41,9 @@ class Prior(NamedTuple):
 @kernel
 def log_gamma_ratio(a, x):
     """lnG(a + x) - lnG(a), without the cancellation of two large numbers."""
-    if a < 30.0:
+    if a < 16.0:
         return math.lgamma(a + x) - math.lgamma(a)
-    # Stirling's series for both; the next term is below 1e-11 at a = 30.
+    # Stirling's series for both; the next term is below 3e-12 at a = 16.
     end = a + x
     series = (1 / end - 1 / a) / 12 - (1 / end**3 - 1 / a**3) / 360 + (1 / end**5 - 1 / a**5) / 1260
     return (end - 0.5) * math.log1p(x / a) + x * math.log(a) - x + series
