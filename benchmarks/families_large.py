@@ -14,7 +14,7 @@ from common import peak_mb, record
 from shoal.datasets import zipf_topics
 from shoal.families.consensus import variation
 from shoal.families.problem import CountProblem
-from shoal.families.run import Plan
+from shoal.families.run import Plan, prepare
 from shoal.families.settings import Settings
 
 
@@ -42,11 +42,8 @@ def main() -> None:
     seconds, mend_seconds, apart = [], [], [variation(truth, labels)]
     for sweep in range(n_sweeps):
         began = time.perf_counter()
-        if plan.mends(sweep):
-            print(f"sweep {sweep}: merged and split {problem.mend(chain)}", flush=True)
+        prepare(problem, chain, plan)
         mend_seconds.append(time.perf_counter() - began)
-        if sweep >= plan.burn_in:
-            chain.settle()
         began = time.perf_counter()
         chain.sweep()
         seconds.append(time.perf_counter() - began)

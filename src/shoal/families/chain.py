@@ -58,7 +58,9 @@ class CountChain:
         self.clusters = Clusters(
             np.full(n, -1, np.int32), longs[0], longs[1], self.slots, longs[2], longs[3], longs[4],
             np.zeros(1, np.int64), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k + 1, np.int64), longs[5],
+            np.zeros(k, np.bool_),
         )  # fmt: skip
+        self.marginals = np.zeros(k)
         levels = np.where(indexed, top_levels(items, d), -1)
         gain_start = np.concatenate([[0], np.cumsum(levels + 1)])
         start, length, room = (np.zeros(d, np.int64) for _ in range(3))
@@ -142,8 +144,8 @@ class CountChain:
         return SweepFacts(moved, proposed, scored, listed, skipped)
 
     def after_mending(self, moved: np.ndarray) -> None:
-        """Rows have been moved otherwise than by a sweep."""
-        self.set_labels(self.labels.copy())
+        """Rows have been moved otherwise than by a sweep: the tables know, the postings do not."""
+        self._rebuild_postings()
 
     def near_pairs(self) -> np.ndarray | None:
         """(m, 2) pairs of clusters that might say the same, where the chain knows such pairs."""
@@ -168,10 +170,12 @@ class CountChain:
 
     def log_marginals(self, prior: Prior | None = None) -> np.ndarray:
         """For each cluster, the log probability of its rows, constants of the data left out."""
-        prior = self.prior if prior is None else prior
-        out = np.zeros(self.n_clusters)
-        falling = falling_table(prior) if prior.kind == BERNOULLI else np.zeros(1)
-        log_marginals(prior, self.clusters, falling, out)
+        if prior is None:
+            log_marginals(self.prior, self.clusters, self.clusters.stale, falling_table(self.prior), self.marginals)
+            self.clusters.stale[:] = False
+            return self.marginals.copy()
+        out, wanted = np.zeros(self.n_clusters), np.ones(self.n_clusters, np.bool_)
+        log_marginals(prior, self.clusters, wanted, falling_table(prior), out)
         return out
 
     def log_joint(self) -> float:
@@ -202,7 +206,8 @@ def top_levels(items: Items, n_features: int) -> np.ndarray:
 
 
 def falling_table(prior: Prior) -> np.ndarray:
-    """Bernoulli: sum over all features of lnB(a, t - a + m) - lnB(a, t - a), for m = 0, 1, ... rows without any."""
+    """Bernoulli: sum over all features of lnB(a, t - a + m) - lnB(a, t - a), for m = 0, 1, ... rows without any. Of no
+    meaning for the other families."""
     return np.concatenate([[0.0], np.cumsum(prior.absent)])
 
 

@@ -47,6 +47,7 @@ class Clusters(NamedTuple):
     slope: np.ndarray  # (k,) candidates' score: what each of the row's tokens costs
     empty: np.ndarray  # (k + 1,) int64 the empty clusters, and how many they are in the last place
     place: np.ndarray  # (k,) int64 where in `empty` an empty cluster stands
+    stale: np.ndarray  # (k,) bool whether it has changed since its log marginal was computed
 
 
 class Postings(NamedTuple):

@@ -77,6 +77,9 @@ class FastExChain(CountChain):
         super().set_prior(prior)
         self.hashes = None
 
+    def after_mending(self, moved: np.ndarray) -> None:
+        self.rebuild()
+
     def rebuild(self, *, list_empty: bool = True) -> None:
         super().rebuild(list_empty=list_empty)
         if self.hashes is not None:

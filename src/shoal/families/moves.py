@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 from shoal.families.chain import CountChain, falling_table
 from shoal.families.counts_kernels import Postings
 from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, part_rows, seed_split
-from shoal.families.scores_kernels import BERNOULLI, score_alone
+from shoal.families.scores_kernels import score_alone
 
 ALL_PAIRS_UP_TO = 10_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
 ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
@@ -22,10 +22,6 @@ OFTEN, STRONGEST = 3.0, 100  # a cluster's company shows in its strongest featur
 PASSES_IN_SPLITTING = 3
 HOPE = 0.5  # a split that must pay for a merge is given up while it gains less than this share of the cost
 FAILURES_IN_TRADING = 20  # at least; and one for every 20 clusters
-
-
-def falling_of(chain: CountChain) -> np.ndarray:
-    return falling_table(chain.prior) if chain.prior.kind == BERNOULLI else np.zeros(1)
 
 
 def likely_pairs(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
@@ -88,14 +84,14 @@ def move_rows(chain: CountChain, rows: np.ndarray, target: int) -> None:
 def rank_pairs(chain: CountChain, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(pairs of clusters, what the log joint gains if they merge), the best first."""
     gains = np.zeros(len(pairs))
-    merge_gains(chain.prior, chain.clusters, pairs, falling_of(chain), gains)
+    merge_gains(chain.prior, chain.clusters, pairs, falling_table(chain.prior), gains)
     order = np.argsort(-gains, kind="stable")
     return pairs[order], gains[order]
 
 
 def merge_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray) -> list[int]:
     """Merge pairs, best first, while the log joint gains; the clusters that took part, two for each merge."""
-    falling = falling_of(chain)
+    falling = falling_table(chain.prior)
     merged: list[int] = []
     for one, two in pairs[gains > 0].tolist():
         size = chain.clusters.size
@@ -136,7 +132,7 @@ def try_split(chain: CountChain, cluster: int, least: float = 0.0) -> bool:
     for _ in range(PASSES_IN_SPLITTING):
         if not has_room or not part_rows(*state, *split) or chain.clusters.size[[left, right]].min() == 0:
             break
-        gain = -float(merge_gain(chain.prior, chain.clusters, left, right, falling_of(chain)))
+        gain = -float(merge_gain(chain.prior, chain.clusters, left, right, falling_table(chain.prior)))
         if gain > least:
             return True  # the next sweep sees to the rest
         if least > 0 and gain < HOPE * least:

@@ -11,7 +11,7 @@ import numpy as np
 from shoal.base import storable
 from shoal.progress import Monitor
 
-MENDS_AT_ONCE, SWEEPS_BETWEEN_MENDS = 4, 3  # the first sweeps are mended one by one, later ones now and then
+TENDED_AT_ONCE, SWEEPS_BETWEEN = 4, 3  # the first sweeps are tended one by one, later ones now and then
 
 
 class Chain(Protocol):
@@ -47,9 +47,9 @@ class Plan:
     every: int  # sweeps from sample to sample
     mend: bool
 
-    def mends(self, sweep: int) -> bool:
-        early = 0 < sweep <= MENDS_AT_ONCE
-        return self.mend and sweep < self.burn_in and (early or sweep % SWEEPS_BETWEEN_MENDS == 1)
+    def tends(self, sweep: int) -> bool:
+        """Whether clusters are mended and the prior is learned before this sweep."""
+        return sweep < self.burn_in and (sweep <= TENDED_AT_ONCE or sweep % SWEEPS_BETWEEN == 1)
 
     def samples(self, sweep: int) -> bool:
         return sweep >= self.burn_in and (sweep - self.burn_in) % self.every == self.every - 1
@@ -80,12 +80,12 @@ def prepare(problem: Problem, chain: Chain, plan: Plan) -> None:
     """What comes before the next sweep."""
     if chain.n_sweeps >= plan.burn_in:
         chain.settle()
-        return
-    if not chain.laid_out:
-        chain.rebuild()  # mending and learning sum over tables, whose order is no part of the chain's state
-    if plan.mends(chain.n_sweeps):
-        problem.mend(chain)
-    problem.learn(chain)
+    elif plan.tends(chain.n_sweeps):
+        if not chain.laid_out:
+            chain.rebuild()  # mending and learning sum over tables, whose order is no part of the chain's state
+        if plan.mend and chain.n_sweeps > 0:
+            problem.mend(chain)
+        problem.learn(chain)
 
 
 def run(problem: Problem, chain: Chain, kept: Kept, plan: Plan) -> bool:
@@ -105,7 +105,7 @@ def run(problem: Problem, chain: Chain, kept: Kept, plan: Plan) -> bool:
                 log_joint,
                 log_joint=log_joint,
                 moved=facts.moved,
-                live=len(np.unique(chain.labels)),
+                live=int(np.count_nonzero(np.bincount(chain.labels))),
                 acceptance=facts.moved / max(facts.proposed, 1),
                 us_per_item=1e6 * seconds / max(len(chain.labels), 1),
             )

@@ -242,6 +242,7 @@ def refresh_cluster(prior, clusters, cluster, marked):
         clusters.absent[cluster] = absent_of(prior, clusters, cluster, n, marked) if n > 0 else 0.0
     weight, slope = rank_terms(prior, n, clusters.total[cluster], clusters.absent[cluster])
     clusters.weight[cluster], clusters.slope[cluster] = weight, slope
+    clusters.stale[cluster] = True
 
 
 @kernel
@@ -251,11 +252,13 @@ def refresh_clusters(prior, clusters, marked):
 
 
 @kernel
-def log_marginals(prior, clusters, falling, out):
-    """For each cluster, log p(its rows | prior); constants of the data alone (log x!) are left out.
+def log_marginals(prior, clusters, wanted, falling, out):
+    """For each cluster wanted, log p(its rows | prior); constants of the data alone (log x!) are left out.
 
     `falling`: Bernoulli, (n + 2,): sum over all features of lnB(a, t - a + m) - lnB(a, t - a) for m empty rows."""
     for cluster in range(len(clusters.size)):
+        if not wanted[cluster]:
+            continue
         n = clusters.size[cluster]
         total = clusters.total[cluster] * prior.unit
         value = 0.0
