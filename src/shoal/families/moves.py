@@ -16,7 +16,7 @@ from shoal.families.counts_kernels import Postings
 from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, part_rows, seed_split
 from shoal.families.scores_kernels import score_alone
 
-ALL_PAIRS_UP_TO = 10_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
+ALL_PAIRS_UP_TO = 5_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
 ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
 OFTEN, STRONGEST = 3.0, 100  # a cluster's company shows in its strongest features; rare ones only look strong
 PASSES_IN_SPLITTING = 3
