@@ -88,22 +88,21 @@ def log_rising(a, count, unit):
 
 
 @kernel
-def row_base(items, prior, row):
-    """The features' part of a row's log predictive under an empty cluster."""
-    score = 0.0
-    for at in range(items.ptr[row], items.ptr[row + 1]):
-        a = prior.shape[items.features[at]]
-        if prior.kind == BERNOULLI:
-            score += math.log(a / (prior.rate - a))
-        else:
-            score += log_rising(a, items.counts[at], prior.unit)
-    return score
-
-
-@kernel
 def fill_base(items, prior):
+    """The features' part of each row's log predictive under an empty cluster."""
+    once = np.empty(len(prior.shape))  # most counts are 1: one logarithm a feature, not one a value
+    for feature in range(len(once)):
+        a = prior.shape[feature]
+        once[feature] = math.log(a / (prior.rate - a)) if prior.kind == BERNOULLI else log_rising(a, 1, prior.unit)
     for row in range(len(items.base)):
-        items.base[row] = row_base(items, prior, row)
+        score = 0.0
+        for at in range(items.ptr[row], items.ptr[row + 1]):
+            feature, count = items.features[at], items.counts[at]
+            if count == 1 or prior.kind == BERNOULLI:
+                score += once[feature]
+            else:
+                score += log_rising(prior.shape[feature], count, prior.unit)
+        items.base[row] = score
 
 
 @kernel
