@@ -6,6 +6,7 @@ merges and splits in the first half and settled in the second. `gibbs` is the pl
 `gibbs-mended` the same with auto's merges and splits, and `uncollapsed` the paper's baseline: topics drawn from their
 Dirichlet posteriors, then every label over all k.
     python benchmarks/families_synthetic.py 1000 [one-pass|random] [model,model] [n_rows] [rows gibbs is measured on]
+Each run is repeated SHOAL_REPEATS times (1 if not set), which is worth it where two times are nearly the same.
     python benchmarks/families_synthetic.py plot
 """
 
@@ -257,6 +258,9 @@ def plot() -> None:
         for f in facts
         if f["rows"] == N_ROWS and f["vi"] and f["vi"][-1] is not None
     }
+    # The machine's speed varies from day to day: only what was measured when `auto` was is comparable.
+    today = {(f["workload"], f["start"]): f["date"] for f in last.values() if f["model"] == "auto"}
+    last = {key: f for key, f in last.items() if f["date"] == today.get(key[:2])}
     names = ["auto", "gibbs", "gibbs-mended", "uncollapsed", "indexed"]
     names += [f"fastex {bits} bits, {hashes}" for bits, hashes in HASHES]
     colours = {name: f"C{at}" for at, name in enumerate(names)}

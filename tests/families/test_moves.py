@@ -5,8 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.special import gammaln
 
+from shoal.families import moves
+from shoal.families.count_family import falling_table
 from shoal.families.counts_kernels import has_room
+from shoal.families.moves_kernels import join_counts, merge_gain
 from shoal.families.problem import CountProblem
 from shoal.families.settings import Settings
 
@@ -40,8 +44,12 @@ def test_mending_never_lowers_the_log_joint(family: str, sampler: str, n_cluster
         np.testing.assert_array_equal(chain.clusters.size, np.bincount(chain.labels, minlength=n_clusters))
 
 
-@pytest.mark.parametrize("sampler", ["gibbs", "indexed"])
-def test_a_full_mixture_trades_a_merge_for_a_split(sampler: str) -> None:
+@pytest.mark.parametrize(("sampler", "all_pairs"), [("gibbs", True), ("gibbs", False), ("indexed", True)])
+def test_a_full_mixture_trades_a_merge_for_a_split(
+    sampler: str, all_pairs: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not all_pairs:
+        monkeypatch.setattr(moves, "ALL_PAIRS_UP_TO", 0)
     problem, truth = problem_of("multinomial", 6, 0)
     labels = np.where(truth == 1, 0, truth)
     labels[np.flatnonzero(truth == 2)[::2]] = 1
@@ -52,6 +60,62 @@ def test_a_full_mixture_trades_a_merge_for_a_split(sampler: str) -> None:
     chain.sweep()
     pairs = set(zip(truth.tolist(), chain.labels.tolist(), strict=True))
     assert len(pairs) == 6  # every topic is one cluster
+
+
+@pytest.mark.parametrize("unit", [1.0, 1 / 1024])
+def test_joined_counts_keep_their_definition(unit: float) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        a = 10 ** rng.uniform(-4, 3)
+        more, fewer = sorted(np.ceil(10 ** rng.uniform(0, 5, 2)).astype(int))[::-1]
+        ratio, log_rest = join_counts(a, more, fewer, unit)
+        terms = gammaln([a + (more + fewer) * unit, a + more * unit, a + fewer * unit, a])
+        # What is compared is a difference of numbers as large as the terms: their rounding is all that is allowed.
+        tolerance = 1e-15 * np.abs(terms).sum() * 4 + 1e-11
+        assert abs(np.log(ratio) + log_rest - terms @ [1, -1, -1, 1]) < tolerance
+
+
+@pytest.mark.parametrize("family", ["multinomial", "bernoulli", "poisson"])
+def test_a_merge_gains_what_the_log_joint_says(family: str) -> None:
+    for seed in range(3):
+        problem, truth = problem_of(family, 7, seed)
+        chain = problem.chain("gibbs", seed)
+        chain.set_labels(truth.astype(np.int32))
+        gain = merge_gain(chain.prior, chain.clusters, 1, 4, falling_table(chain.prior))
+        before = chain.log_joint()
+        moves.move_rows(chain, np.flatnonzero(truth == 4), 1)
+        assert chain.log_joint() - before == pytest.approx(gain, abs=1e-6)
+
+
+@pytest.mark.parametrize("family", ["multinomial", "bernoulli", "poisson"])
+@pytest.mark.parametrize("sampler", ["gibbs", "indexed", "fastex"])
+def test_log_marginals_that_were_kept_are_those_of_the_labels(family: str, sampler: str) -> None:
+    problem, _ = problem_of(family, 9, 0)
+    chain = problem.chain(sampler, 0)
+    problem.begin(chain, np.random.default_rng(0).integers(0, 9, 120).astype(np.int32))
+    for _ in range(4):
+        chain.sweep()
+        kept = chain.log_marginals()
+        np.testing.assert_array_equal(kept, chain.log_marginals(chain.prior))
+        problem.mend(chain)
+        problem.learn(chain)
+        np.testing.assert_array_equal(chain.log_marginals(), chain.log_marginals(chain.prior))
+
+
+def test_disjoint_pairs_are_the_first_of_each_cluster() -> None:
+    left, right = np.array([0, 0, 2, 1, 3]), np.array([1, 2, 3, 4, 4])
+    np.testing.assert_array_equal(moves.disjoint(left, right, 9), [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(moves.disjoint(left, right, 1), [[0, 1]])
+
+
+def test_likely_pairs_hold_the_halves_of_a_topic(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(moves, "ALL_PAIRS_UP_TO", 0)
+    problem, truth = problem_of("multinomial", 12, 0)
+    labels = np.where((truth == 2) & (np.arange(120) % 2 == 0), 9, truth)
+    chain = problem.chain("gibbs", 0)
+    chain.set_labels(labels.astype(np.int32))
+    pairs = moves.likely_pairs(chain, np.flatnonzero(chain.clusters.size))
+    assert [2, 9] in np.sort(pairs, axis=1).tolist()
 
 
 @pytest.mark.parametrize("n_clusters", [2, 20])

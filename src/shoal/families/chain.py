@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from shoal.families.candidates_kernels import Workspace, fill_gains
+from shoal.families.count_family import falling_table
 from shoal.families.counts_kernels import (
     ROOM,
     Clusters,
@@ -203,12 +204,6 @@ def top_levels(items: Items, n_features: int) -> np.ndarray:
     """floor(log2) of each feature's count over all rows, in units."""
     total = np.bincount(items.features, items.counts, minlength=n_features).astype(np.int64)
     return np.asarray(np.frexp(np.maximum(total, 1).astype(np.float64))[1] - 1, dtype=np.int64)
-
-
-def falling_table(prior: Prior) -> np.ndarray:
-    """Bernoulli: sum over all features of lnB(a, t - a + m) - lnB(a, t - a), for m = 0, 1, ... rows without any. Of no
-    meaning for the other families."""
-    return np.concatenate([[0.0], np.cumsum(prior.absent)])
 
 
 def log_labels(size: np.ndarray, prior: Any) -> float:

@@ -105,9 +105,8 @@ class CountFamily:
         """(k,) log p(the cluster's rows): parameters integrated out, log x! left out."""
         prior, total, _ = self._ready(stats)
         out = np.zeros(len(stats.size))
-        falling = np.concatenate([[0.0], np.cumsum(prior.absent)])
         sums = stats.sums
-        marginals(prior, stats.size, total, falling, sums.indptr, sums.indices, sums.data, out)
+        marginals(prior, stats.size, total, falling_table(prior), sums.indptr, sums.indices, sums.data, out)
         return out
 
     def theta(self, stats: CountStats) -> np.ndarray:
@@ -132,3 +131,9 @@ class CountFamily:
 
     def _posterior(self, stats: CountStats) -> np.ndarray:
         return np.asarray(self.shape[None, :] + stats.sums.toarray())
+
+
+def falling_table(prior: Prior) -> np.ndarray:
+    """Bernoulli: sum over all features of lnB(a, t - a + m) - lnB(a, t - a), for m = 0, 1, ... rows without any. Of no
+    meaning for the other families."""
+    return np.concatenate([[0.0], np.cumsum(prior.absent)])

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from shoal.families.chain import CountChain, falling_table
+from shoal.families.chain import CountChain
+from shoal.families.count_family import falling_table
 from shoal.families.counts_kernels import Postings
 from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, part_rows, seed_split
 from shoal.families.scores_kernels import score_alone
@@ -20,7 +21,7 @@ ALL_PAIRS_UP_TO = 5_000_000  # features to look up in merging every pair: beyond
 ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
 OFTEN, STRONGEST = 3.0, 100  # a cluster's company shows in its strongest features; rare ones only look strong
 PASSES_IN_SPLITTING = 3
-HOPE = 0.5  # a split that must pay for a merge is given up while it gains less than this share of the cost
+HOPE = 0.5  # a split that gains less than this share of what it must is given up
 FAILURES_IN_TRADING = 20  # at least; and one for every 20 clusters
 
 
@@ -39,7 +40,7 @@ def likely_pairs(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
     losses = (1 - (features @ features.T).toarray()) / (share[:, None] + share)
     left, right = np.triu_indices(len(clusters), 1)
     order = np.argsort(losses[left, right], kind="stable")
-    return clusters[disjoint(left[order], right[order], max(1, len(clusters) // 4))].astype(np.int64)
+    return clusters[disjoint(left[order], right[order], max(10, len(clusters) // 4))].astype(np.int64)
 
 
 def disjoint(left: np.ndarray, right: np.ndarray, most: int) -> np.ndarray:
@@ -135,7 +136,7 @@ def try_split(chain: CountChain, cluster: int, least: float = 0.0) -> bool:
         gain = -float(merge_gain(chain.prior, chain.clusters, left, right, falling_table(chain.prior)))
         if gain > least:
             return True  # the next sweep sees to the rest
-        if least > 0 and gain < HOPE * least:
+        if gain < HOPE * least:
             break
     move_rows(chain, rows, cluster)
     return False
