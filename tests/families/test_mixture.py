@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy.cluster.hierarchy import is_valid_linkage
 from sklearn.metrics import adjusted_rand_score
 
 import shoal
 from shoal.errors import BadInput, Interrupted
 from shoal.families import ExponentialFamilyMixture, StuckSampler
+from shoal.families.plots import MOST_LEAVES, tree_plot
 from shoal.families.run import Plan
 
 
@@ -239,3 +241,15 @@ def test_saved_interrupted_and_resumed(tmp_path: Any) -> None:
     loaded.resume(X, n_sweeps=5)
     assert model.log_joint_history_ == loaded.log_joint_history_
     np.testing.assert_array_equal(model.samples_, loaded.samples_)
+
+
+def test_a_tree_with_more_clusters_than_it_shows_is_drawn() -> None:
+    rng = np.random.default_rng(0)
+    truth = np.repeat(np.arange(60), 6)
+    words = truth[:, None] * 4 + rng.integers(0, 4, (len(truth), 9))
+    X = sp.csr_matrix((np.ones(words.size), (np.repeat(np.arange(len(truth)), 9), words.ravel())))
+    model = ExponentialFamilyMixture(60, start=truth, n_sweeps=2, random_state=0).fit(X)
+    assert model.n_clusters_ > MOST_LEAVES
+    assert is_valid_linkage(model.hierarchy_.linkage())
+    axes = tree_plot(model).axes[0]
+    assert len(axes.get_yticklabels()) == MOST_LEAVES

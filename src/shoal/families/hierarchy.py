@@ -54,7 +54,16 @@ class Hierarchy:
     def linkage(self) -> np.ndarray:
         """(k - 1, 4) as scipy's dendrogram wants it; heights are cumulated losses, so that they never fall."""
         height = np.maximum.accumulate(np.maximum(self.losses, 0.0))
-        return np.column_stack([self.merges, height, self.sizes]).astype(np.float64)
+        return linkage_of(self.merges, height)
+
+
+def linkage_of(merges: np.ndarray, height: np.ndarray) -> np.ndarray:
+    """Merges and their heights as scipy takes them: with the number of leaves below each."""
+    k = len(merges) + 1
+    leaves = np.ones(2 * k - 1)
+    for merge, pair in enumerate(merges):
+        leaves[k + merge] = leaves[pair].sum()
+    return np.column_stack([merges, height, leaves[k:]])
 
 
 def stack(parts: list[Any]) -> Any:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.drawing import BLUE, GREY, figure
+from shoal.families.hierarchy import linkage_of
 
 if TYPE_CHECKING:
     from shoal.families.fitted import FittedMixture
@@ -54,14 +55,15 @@ def _linkage_of_groups(merges: np.ndarray, linkage: np.ndarray, groups: np.ndarr
     n_groups, k = int(groups.max()) + 1, len(merges) + 1
     node = np.full(2 * k - 1, -1, dtype=np.int64)
     node[:k] = groups
-    upper = []
+    upper, height = [], []
     for merge, (one, two) in enumerate(merges):
         if merge < k - n_groups:
             node[k + merge] = node[one]
         else:
-            upper.append([node[one], node[two], *linkage[merge, 2:]])
+            upper.append([node[one], node[two]])
+            height.append(linkage[merge, 2])
             node[k + merge] = n_groups + len(upper) - 1
-    return np.array(upper)
+    return linkage_of(np.array(upper), np.array(height))
 
 
 def number_plot(model: FittedMixture) -> Any:
