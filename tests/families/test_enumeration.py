@@ -225,12 +225,12 @@ def chances(chain: Any, labels: np.ndarray, row: int, sweep: int, n_draws: int) 
     """(K,) how often one visit to a row takes it where, from this labelling."""
     chain.set_labels(labels.astype(np.int32))
     seen = np.zeros(K, np.int64)
+    chain.visit(0, 0)  # makes the postings, or the hashes
     end = (chain.random, chain.tally, chain.work)
     core = (chain.items, chain.prior, chain.clusters, chain.postings)
     if isinstance(chain, IndexedChain):
         count_moves_indexed(core, (chain.lists, chain.tuning, *end), row, sweep, n_draws, seen)
     else:
-        chain.visit(0, 0)  # makes the hashes
         count_moves_fastex(core, (chain.hashes, chain.tuning, chain.scores, *end), row, sweep, n_draws, seen)
     return seen / n_draws
 

@@ -16,8 +16,6 @@ from shoal.families.counts_kernels import (
     Items,
     Postings,
     copy_tables,
-    count_postings,
-    fill_postings,
     group_rows,
     rebuild_empty,
     rebuild_tables,
@@ -59,7 +57,7 @@ class CountChain:
         self.clusters = Clusters(
             np.full(n, -1, np.int32), longs[0], longs[1], self.slots, longs[2], longs[3], longs[4],
             np.zeros(1, np.int64), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k + 1, np.int64), longs[5],
-            np.zeros(k, np.bool_),
+            np.ones(k, np.bool_),
         )  # fmt: skip
         self.marginals = np.zeros(k)
         levels = np.where(indexed, top_levels(items, d), -1)
@@ -70,6 +68,7 @@ class CountChain:
         )
         self.nothing_indexed = np.zeros(d, np.bool_)
         self.work = make_workspace(k, d, n_candidates)
+        self.falling = falling_table(prior)
         fill_base(items, prior)
         fill_gains(prior, self.postings)
         self.rebuild()
@@ -86,14 +85,16 @@ class CountChain:
     def set_labels(self, labels: np.ndarray) -> None:
         self.n_moved = len(labels)
         self.clusters.labels[:] = labels
+        self.clusters.stale[:] = True
         self.rebuild()
 
     def set_prior(self, prior: Prior) -> None:
         """Go on under another prior."""
-        self.prior = prior
+        self.prior, self.falling = prior, falling_table(prior)
         fill_base(self.items, prior)
         fill_gains(prior, self.postings)
         refresh_clusters(prior, self.clusters, self.work.marked)
+        self.clusters.stale[:] = True
 
     def rebuild(self, *, list_empty: bool = True) -> None:
         """Lay the statistics out afresh from the labels, in one fixed order.
@@ -111,20 +112,10 @@ class CountChain:
         if len(self.clusters.slots) != room or self.clusters.slots.base is not self.slots:
             self.slots[:need] = self.clusters.slots[:need]
             self.clusters = self.clusters._replace(slots=self.slots[:room])
-        self._rebuild_postings()
         if list_empty:
             rebuild_empty(self.clusters)
         refresh_clusters(self.prior, self.clusters, self.work.marked)
         self.laid_out = True
-
-    def _rebuild_postings(self) -> None:
-        need = count_postings(self.clusters, self.postings)
-        room = 2 * need + 4096
-        if room > len(self.entries):
-            self.entries = np.zeros(room + room // 4, np.int32)
-        if len(self.postings.entries) != room:
-            self.postings = self.postings._replace(entries=self.entries[:room])
-        fill_postings(self.clusters, self.postings)
 
     def sweep(self) -> SweepFacts:
         """Visit every row once."""
@@ -145,8 +136,8 @@ class CountChain:
         return SweepFacts(moved, proposed, scored, listed, skipped)
 
     def after_mending(self, moved: np.ndarray) -> None:
-        """Rows have been moved otherwise than by a sweep: the tables know, the postings do not."""
-        self._rebuild_postings()
+        """These rows (a mask) have been moved otherwise than by a sweep. The statistics know; what else a sampler keeps
+        does not."""
 
     def near_pairs(self) -> np.ndarray | None:
         """(m, 2) pairs of clusters that might say the same, where the chain knows such pairs."""
@@ -172,7 +163,7 @@ class CountChain:
     def log_marginals(self, prior: Prior | None = None) -> np.ndarray:
         """For each cluster, the log probability of its rows, constants of the data left out."""
         if prior is None:
-            log_marginals(self.prior, self.clusters, self.clusters.stale, falling_table(self.prior), self.marginals)
+            log_marginals(self.prior, self.clusters, self.clusters.stale, self.falling, self.marginals)
             self.clusters.stale[:] = False
             return self.marginals.copy()
         out, wanted = np.zeros(self.n_clusters), np.ones(self.n_clusters, np.bool_)

@@ -156,6 +156,7 @@ def add_posting(postings, feature, cluster, level):
 @kernel
 def add_row(items, clusters, postings, row, cluster):
     """Add a row's counts to a cluster (size and total included)."""
+    clusters.stale[cluster] = True
     clusters.size[cluster] += 1
     clusters.total[cluster] += items.length[row]
     for at in range(items.ptr[row], items.ptr[row + 1]):
@@ -181,6 +182,7 @@ def add_row(items, clusters, postings, row, cluster):
 @kernel
 def remove_row(items, clusters, postings, row, cluster):
     """Take a row's counts out of its cluster."""
+    clusters.stale[cluster] = True
     clusters.size[cluster] -= 1
     clusters.total[cluster] -= items.length[row]
     for at in range(items.ptr[row], items.ptr[row + 1]):

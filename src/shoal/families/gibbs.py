@@ -32,7 +32,7 @@ class GibbsChain(CountChain):
         self.filled = False
 
     def after_mending(self, moved: np.ndarray) -> None:
-        self.filled = False  # the tables are right as they are, and there are no postings to be made anew
+        self.filled = False
 
     def set_prior(self, prior: Prior) -> None:
         super().set_prior(prior)

@@ -9,7 +9,7 @@ import numpy as np
 
 from shoal.families.candidates_kernels import Lists, Workspace
 from shoal.families.chain import CountChain, make_workspace
-from shoal.families.counts_kernels import Items
+from shoal.families.counts_kernels import Items, count_postings, fill_postings
 from shoal.families.indexed_kernels import Tuning, list_rows, sample_rows
 from shoal.families.parallel_kernels import LATER, carry_out, decide_rows
 from shoal.families.proposals_kernels import N_TALLIES
@@ -54,6 +54,7 @@ class IndexedChain(CountChain):
         n_threads: int | None = 1,
         parallel: bool = False,
     ) -> None:
+        self.posted = False  # whether the postings are those of the tables
         super().__init__(items, indexed, prior, n_clusters, seed=seed, n_candidates=n_candidates)
         n = len(items.length)
         self.n_threads, self.listed_until = n_threads, 0
@@ -76,6 +77,7 @@ class IndexedChain(CountChain):
         self.set_labels(np.full(len(self.labels), -1, np.int32))
         at, n = 0, len(order)
         while at < n:
+            self._post()
             at = place_rows(
                 self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning.keep, order, at, n,
                 self.random, self.work,
@@ -90,9 +92,25 @@ class IndexedChain(CountChain):
         for mine, theirs in zip(self.lists, lists, strict=True):
             mine[:] = theirs
 
+    def rebuild(self, *, list_empty: bool = True) -> None:
+        super().rebuild(list_empty=list_empty)
+        self.posted = False
+
+    def _post(self) -> None:
+        """Make the postings anew where the tables have been, or where rows moved without their notice."""
+        if self.posted:
+            return
+        room = 2 * count_postings(self.clusters, self.postings) + 4096
+        if room > len(self.entries):
+            self.entries = np.zeros(room + room // 4, np.int32)
+        if len(self.postings.entries) != room:
+            self.postings = self.postings._replace(entries=self.entries[:room])
+        fill_postings(self.clusters, self.postings)
+        self.posted = True
+
     def after_mending(self, moved: np.ndarray) -> None:
         self.lists.stable[moved] = 0
-        super().after_mending(moved)
+        self.posted = False
 
     def near_pairs(self) -> np.ndarray | None:
         """Clusters that stand in one another's rows' lists: at least for a quarter of the smaller one's rows."""
@@ -129,6 +147,7 @@ class IndexedChain(CountChain):
 
     def visit(self, first: int, last: int) -> int:
         """Group by group: lists (and, if parallel, decisions) on threads, then visits one by one."""
+        self._post()
         in_parallel = self.parallel and self.tuning.refresh > 1
         if first == 0 and in_parallel:
             self.stream[:] = self.random

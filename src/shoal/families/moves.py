@@ -12,16 +12,13 @@ import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
 from shoal.families.chain import CountChain
-from shoal.families.count_family import falling_table
-from shoal.families.counts_kernels import Postings
-from shoal.families.moves_kernels import merge_gain, merge_gains, move_all, part_rows, seed_split
+from shoal.families.counts_kernels import Postings, group_rows
+from shoal.families.moves_kernels import NO_ROOM, TAKEN, merge_gain, merge_gains, move_all, split_rows
 from shoal.families.scores_kernels import score_alone
 
 ALL_PAIRS_UP_TO = 5_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
 ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
 OFTEN, STRONGEST = 3.0, 100  # a cluster's company shows in its strongest features; rare ones only look strong
-PASSES_IN_SPLITTING = 3
-HOPE = 0.5  # a split that gains less than this share of what it must is given up
 FAILURES_IN_TRADING = 20  # at least; and one for every 20 clusters
 
 
@@ -85,20 +82,19 @@ def move_rows(chain: CountChain, rows: np.ndarray, target: int) -> None:
 def rank_pairs(chain: CountChain, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(pairs of clusters, what the log joint gains if they merge), the best first."""
     gains = np.zeros(len(pairs))
-    merge_gains(chain.prior, chain.clusters, pairs, falling_table(chain.prior), gains)
+    merge_gains(chain.prior, chain.clusters, pairs, chain.falling, gains)
     order = np.argsort(-gains, kind="stable")
     return pairs[order], gains[order]
 
 
 def merge_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray) -> list[int]:
     """Merge pairs, best first, while the log joint gains; the clusters that took part, two for each merge."""
-    falling = falling_table(chain.prior)
     merged: list[int] = []
     for one, two in pairs[gains > 0].tolist():
         size = chain.clusters.size
         if min(size[one], size[two]) == 0:
             continue  # one of them has been merged away
-        if merge_gain(chain.prior, chain.clusters, one, two, falling) <= 0:
+        if merge_gain(chain.prior, chain.clusters, one, two, chain.falling) <= 0:
             continue
         if size[one] < size[two]:
             one, two = two, one
@@ -123,36 +119,43 @@ def suspects(chain: CountChain) -> np.ndarray:
     return live[np.argsort(gain[live] - slope * log_size, kind="stable")]
 
 
-def try_split(chain: CountChain, cluster: int, least: float = 0.0) -> bool:
+class Members:
+    """The rows of each cluster, as they are now."""
+
+    def __init__(self, chain: CountChain) -> None:
+        self.first = np.zeros(chain.n_clusters + 1, np.int64)
+        self.order = np.zeros(len(chain.labels), np.int64)
+        group_rows(chain.labels, chain.n_clusters, self.first, self.order)
+
+    def __getitem__(self, cluster: int) -> np.ndarray:
+        return self.order[self.first[cluster] : self.first[cluster + 1]].copy()
+
+
+def try_split(chain: CountChain, cluster: int, rows: np.ndarray, least: float = 0.0) -> bool:
     """Move a cluster's rows into two empty ones, if the log joint gains more than `least` by it; whether it did."""
-    rows = np.flatnonzero(chain.labels == cluster)
     left, right = (int(chain.clusters.empty[at]) for at in range(2))
-    state = (chain.items, chain.prior, chain.clusters, unposted(chain))
-    split = (rows, left, right, chain.random, chain.work.marked)
-    has_room = seed_split(*state, *split)
-    for _ in range(PASSES_IN_SPLITTING):
-        if not has_room or not part_rows(*state, *split) or chain.clusters.size[[left, right]].min() == 0:
-            break
-        gain = -float(merge_gain(chain.prior, chain.clusters, left, right, falling_table(chain.prior)))
-        if gain > least:
-            return True  # the next sweep sees to the rest
-        if gain < HOPE * least:
-            break
-    move_rows(chain, rows, cluster)
-    return False
+    outcome = split_rows(
+        chain.items, chain.prior, chain.clusters, unposted(chain), rows, left, right, least, chain.falling,
+        chain.random, chain.work.marked,
+    )  # fmt: skip
+    if outcome == NO_ROOM:
+        move_rows(chain, rows, cluster)
+    return bool(outcome == TAKEN)
 
 
-def split_clusters(chain: CountChain, clusters: np.ndarray) -> tuple[int, int]:
+def split_clusters(chain: CountChain, clusters: np.ndarray, members: Members) -> tuple[int, int]:
     """Try to split each of these clusters once, while there is room; (splits that were worth it, clusters tried)."""
     n_splits = 0
     for n_tried, cluster in enumerate(clusters.tolist()):
         if chain.clusters.empty[chain.n_clusters] < 2:
             return n_splits, n_tried
-        n_splits += try_split(chain, cluster)
+        n_splits += try_split(chain, cluster, members[cluster])
     return n_splits, len(clusters)
 
 
-def trade_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray, clusters: np.ndarray) -> int:
+def trade_clusters(
+    chain: CountChain, pairs: np.ndarray, gains: np.ndarray, clusters: np.ndarray, members: Members
+) -> int:
     """With hardly a cluster empty, pay for a split with a merge: the best merges against the likeliest splits, as long
     as the log joint gains by both together. A split needs two empty clusters to work in and leaves one behind, so one
     merge is always on loan; it is undone at the end. How many splits were done."""
@@ -172,13 +175,13 @@ def trade_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray, clus
             if spoilt.isdisjoint((one, two)) and cluster not in (one, two):
                 if chain.clusters.size[one] < chain.clusters.size[two]:
                     one, two = two, one
-                rows = np.flatnonzero(chain.labels == two)
+                rows = members[two]
                 move_rows(chain, rows, one)
                 spoilt.update((one, two))
                 debts.append((-gain, rows))
         if chain.clusters.empty[chain.n_clusters] < 2:
             break
-        if try_split(chain, cluster, 0.0 if n_free else max(debts[0][0], 0.0)):
+        if try_split(chain, cluster, members[cluster], 0.0 if n_free else max(debts[0][0], 0.0)):
             n_trades, n_failures = n_trades + 1, 0
             spoilt.add(cluster)
             if n_free:
@@ -201,9 +204,10 @@ def mend_clusters(chain: CountChain) -> tuple[int, int]:
     clusters = suspects(chain)
     if len(chain.labels) > ALL_SPLITS_UP_TO:
         clusters = clusters[: max(10, len(clusters) // 10)]
-    n_splits, n_tried = split_clusters(chain, clusters)
+    members = Members(chain)  # those that a split or a merge changes from here on are not looked at again
+    n_splits, n_tried = split_clusters(chain, clusters, members)
     if n_tried == len(clusters):
         return len(merged) // 2, n_splits
     same = ~np.isin(pairs, np.concatenate([merged, clusters[:n_tried]])).any(axis=1)  # what they gain is still true
-    n_trades = trade_clusters(chain, pairs[same], gains[same], clusters[n_tried:])
+    n_trades = trade_clusters(chain, pairs[same], gains[same], clusters[n_tried:], members)
     return len(merged) // 2, n_splits + n_trades

@@ -18,6 +18,9 @@ from shoal.families.scores_kernels import (
 )
 from shoal.jit import kernel
 
+TAKEN, UNDONE, NO_ROOM = 1, 0, -1  # how an attempt at a split ended
+PASSES = 3  # over the rows, in splitting a cluster
+HOPE = 0.5  # a split that gains less than this share of what it must is given up
 MISFITS = 64  # rows among which a seed that fits badly is looked for
 STEPS = 16  # factors of a product that cannot leave the range of numbers, whatever the counts
 
@@ -192,3 +195,23 @@ def part_rows(items, prior, clusters, postings, rows, left, right, state, marked
                 return False
             move_row(items, prior, clusters, postings, row, own, target, marked)
     return True
+
+
+@kernel
+def split_rows(items, prior, clusters, postings, rows, left, right, least, falling, state, marked):
+    """Part a cluster's rows between two empty ones: TAKEN as soon as the log joint gains more than `least` by it. If it
+    is not to be, UNDONE, or NO_ROOM if the arena ran out of room and the rows are scattered."""
+    own = clusters.labels[rows[0]]
+    if not seed_split(items, prior, clusters, postings, rows, left, right, state, marked):
+        return NO_ROOM
+    for _ in range(PASSES):
+        if not part_rows(items, prior, clusters, postings, rows, left, right, state, marked):
+            return NO_ROOM
+        if clusters.size[left] == 0 or clusters.size[right] == 0:
+            break
+        gain = -merge_gain(prior, clusters, left, right, falling)
+        if gain > least:
+            return TAKEN  # the next sweep sees to the rest
+        if gain < HOPE * least:
+            break
+    return UNDONE if move_all(items, prior, clusters, postings, rows, own, marked) else NO_ROOM

@@ -241,7 +241,6 @@ def refresh_cluster(prior, clusters, cluster, marked):
         clusters.absent[cluster] = absent_of(prior, clusters, cluster, n, marked) if n > 0 else 0.0
     weight, slope = rank_terms(prior, n, clusters.total[cluster], clusters.absent[cluster])
     clusters.weight[cluster], clusters.slope[cluster] = weight, slope
-    clusters.stale[cluster] = True
 
 
 @kernel
