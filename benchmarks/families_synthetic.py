@@ -6,7 +6,8 @@ merges and splits in the first half and settled in the second. `gibbs` is the pl
 `gibbs-mended` the same with auto's merges and splits, and `uncollapsed` the paper's baseline: topics drawn from their
 Dirichlet posteriors, then every label over all k.
     python benchmarks/families_synthetic.py 1000 [one-pass|random] [model,model] [n_rows] [rows gibbs is measured on]
-Each run is repeated SHOAL_REPEATS times (1 if not set), which is worth it where two times are nearly the same.
+Each run is repeated SHOAL_REPEATS times (1 if not set), which is worth it where two times are nearly the same; the
+topics are those of SHOAL_SEED (0 if not set).
     python benchmarks/families_synthetic.py plot
 """
 
@@ -34,6 +35,7 @@ N_ROWS, N_FEATURES, N_SWEEPS = 50_000, 50_000, 12
 HASHES = ((32, "published"), (32, "ranked"), (64, "ranked"), (128, "ranked"), (512, "ranked"))
 SHARED = bool(os.environ.get("SHOAL_SHARED"))  # set where other work has the machine too: times are then upper bounds
 REPEATS = int(os.environ.get("SHOAL_REPEATS", 1))
+SEED = int(os.environ.get("SHOAL_SEED", 0))
 MODELS = ["auto", "gibbs", "gibbs-mended", "uncollapsed", "fastex"]
 
 
@@ -82,7 +84,7 @@ def uncollapsed(problem: CountProblem, truth, start: str, labels, n_sweeps: int,
         label_us.append((time.process_time() - began) / n_rows * 1e6)
         apart.append(round(variation(truth, labels), 4) if n_measured is None else None)
     record(
-        "families", workload=f"topics-{k}", model="uncollapsed", start=start, rows=n, measured_rows=n_rows,
+        "families", workload=f"topics-{k}", model="uncollapsed", start=start, rows=n, seed=SEED, measured_rows=n_rows,
         seconds=float(np.sum(draw_us) + np.sum(label_us)) * n / 1e6, peak_mb=peak_mb(), quality=apart[-1], vi=apart,
         us_per_item=[round(a + b, 1) for a, b in zip(draw_us, label_us, strict=True)],
         draw_us=round(float(np.mean(draw_us)), 1), label_us=round(float(np.mean(label_us)), 1), clock="cpu",
@@ -166,11 +168,11 @@ def chain_run(problem, truth, sampler, labels, lists, *, mend, n_sweeps, n_measu
 
 
 def measure(problem, truth, start, labels, lists, start_us, runs, repeats) -> None:
-    """Run each of the models `repeats` times, in turn, and record the least time of each sweep: the work is the same,
-    so what is more is somebody else's."""
+    """Run each of the models `repeats` times, in turn and the other way round, and record the least time of each sweep:
+    the work is the same, so what is more is somebody else's."""
     n, k, base, done = len(truth), problem.settings.n_clusters, problem.settings, {}
     for repeat in range(repeats):
-        for number, (model, sampler, options, more) in enumerate(runs):
+        for number, (model, sampler, options, more) in list(enumerate(runs))[:: 1 if repeat % 2 == 0 else -1]:
             problem.settings = base._replace(**more)
             if repeat == 0:
                 warm_up(problem, sampler, labels, mend=options["mend"])
@@ -184,8 +186,8 @@ def measure(problem, truth, start, labels, lists, start_us, runs, repeats) -> No
     for number, (model, sampler, options, more) in enumerate(runs):
         times, mend_us, apart, facts = done[number]
         record(
-            "families", workload=f"topics-{k}", model=model, sampler=sampler, start=start, rows=n, repeats=repeats,
-            measured_rows=options.get("n_measured") or n, seconds=float(times.sum() + mend_us.sum()) * n / 1e6,
+            "families", workload=f"topics-{k}", model=model, sampler=sampler, start=start, rows=n, seed=SEED,
+            repeats=repeats, measured_rows=options.get("n_measured") or n, seconds=float(times.sum() + mend_us.sum()) * n / 1e6,
             peak_mb=peak_mb(), quality=apart[-1] if apart else None, us_per_item=times.round(2).tolist(),
             mend_us=mend_us.round(2).tolist(), late_us=round(float(np.median(times[len(times) // 2 :])), 2), vi=apart,
             start_us=round(start_us, 1), clock="cpu", shared=SHARED, **facts, **more,
@@ -211,7 +213,7 @@ def main() -> None:
     k, start = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "one-pass"
     models = sys.argv[3].split(",") if len(sys.argv) > 3 else MODELS
     n_rows = int(sys.argv[4]) if len(sys.argv) > 4 else N_ROWS
-    data = zipf_topics(n_rows, n_features=N_FEATURES, n_clusters=k, random_state=0)
+    data = zipf_topics(n_rows, n_features=N_FEATURES, n_clusters=k, random_state=SEED)
     truth = np.asarray(data.labels)
     settings = Settings(k, "multinomial", "dirichlet", 1.0, 0.0, 500.0, 64, "ranked", "diagonal", 10)
     CountProblem(data.X[:400], settings).first_labels(0)
@@ -256,7 +258,7 @@ def plot() -> None:
     last = {
         (f["workload"], f["start"], f["model"], f.get("n_bits"), f.get("hashes")): f
         for f in facts
-        if f["rows"] == N_ROWS and f["vi"] and f["vi"][-1] is not None
+        if f["rows"] == N_ROWS and f.get("seed", 0) == 0 and f["vi"] and f["vi"][-1] is not None
     }
     # The machine's speed varies from day to day: only what was measured when `auto` was is comparable.
     today = {(f["workload"], f["start"]): f["date"] for f in last.values() if f["model"] == "auto"}
