@@ -188,9 +188,9 @@ def measure(problem, truth, start, labels, lists, start_us, runs, repeats) -> No
         record(
             "families", workload=f"topics-{k}", model=model, sampler=sampler, start=start, rows=n, seed=SEED,
             repeats=repeats, measured_rows=options.get("n_measured") or n, peak_mb=peak_mb(),
-            seconds=float(times.sum() + mend_us.sum()) * n / 1e6, quality=apart[-1] if apart else None, us_per_item=times.round(2).tolist(),
-            mend_us=mend_us.round(2).tolist(), late_us=round(float(np.median(times[len(times) // 2 :])), 2), vi=apart,
-            start_us=round(start_us, 1), clock="cpu", shared=SHARED, **facts, **more,
+            seconds=float(times.sum() + mend_us.sum()) * n / 1e6, quality=apart[-1] if apart else None, vi=apart,
+            us_per_item=times.round(2).tolist(), mend_us=mend_us.round(2).tolist(), start_us=round(start_us, 1),
+            late_us=round(float(np.median(times[len(times) // 2 :])), 2), clock="cpu", shared=SHARED, **facts, **more,
         )  # fmt: skip
     curves = {
         model: (start_us + np.cumsum(done[at][0] + done[at][1]), done[at][2]) for at, (model, *_) in enumerate(runs)

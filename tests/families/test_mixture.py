@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from typing import Any
 
@@ -200,6 +201,44 @@ def test_hashes_find_topics_with_enough_bits_and_warn_without() -> None:
             n_sweeps=5,
             random_state=0,
         ).fit(X)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"concentration": 0}, "concentration is 0; give a positive number or 'learn'"),
+        ({"concentration": "auto"}, "concentration is 'auto'"),
+        ({"smoothing": -1.0}, "a number, 0 or more, or 'auto' or 'learn'"),
+        ({"smoothing": 0, "background": 0.0}, "both 0"),
+        ({"background": float("nan")}, "background is nan"),
+        ({"family": "poisson", "smoothing": 0.1}, "family='poisson' has none. Leave it 'auto', and set background"),
+        ({"family": "bernoulli", "smoothing": "learn"}, "family='bernoulli' has none"),
+        ({"family": "bernoulli", "background": 0}, "background is 0; give a positive number"),
+        ({"family": "gaussian", "background": "learn"}, "family='gaussian' has none"),
+        ({"family": "gaussian", "smoothing": 0}, "smoothing is 0; give a positive number"),
+    ],
+)
+def test_a_prior_that_is_none_is_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(BadInput, match=re.escape(message)):
+        ExponentialFamilyMixture(3, **options).fit(topics()[0])
+
+
+@pytest.mark.parametrize("repeats", [1, 20])
+def test_what_is_to_be_learned_is_learned_for_short_and_long_rows(repeats: int) -> None:
+    X, _ = topics()
+    X = X * repeats
+    for smoothing in ("auto", "learn", 0.0, 0.3):
+        for background in ("auto", "learn", 0.0, 7.0):
+            if smoothing == background == 0.0:
+                continue
+            options = {"smoothing": smoothing, "background": background}
+            hyper = ExponentialFamilyMixture(6, n_sweeps=4, random_state=0, **options).fit(X).hyper_
+            for option, name, first in ((smoothing, "smoothing", 0.1), (background, "strength", 500.0)):
+                if option == "learn":
+                    assert hyper[name] > 0
+                    assert hyper[name] != first
+                elif option != "auto":
+                    assert hyper[name] == option
 
 
 def test_tree_joins_what_is_alike_first() -> None:

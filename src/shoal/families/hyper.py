@@ -45,7 +45,7 @@ def _learn_dirichlet(chain: CountChain, family: CountFamily, n_steps: int) -> Co
             max(smoothing * plain / (len(mean) * tokens + SMOOTHING_RATE), LEAST_SMOOTHING) if smoothing > 0 else 0.0
         )
         strength = max(strength * weighted / (tokens * mean.sum()), LEAST_STRENGTH) if strength > 0 else 0.0
-    return replace(family, smoothing=smoothing, strength=strength)
+    return replace(family, smoothing=float(smoothing), strength=float(strength))
 
 
 def _learn_strength(chain: CountChain, family: CountFamily) -> CountFamily:

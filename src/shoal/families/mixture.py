@@ -18,7 +18,7 @@ from shoal.families.gaussian_problem import GaussianProblem
 from shoal.families.hierarchy import stack, union_of
 from shoal.families.problem import CountProblem
 from shoal.families.run import Kept, Plan, run
-from shoal.families.settings import FAMILIES, SAMPLERS, Settings, check_choice, check_positive, check_whole
+from shoal.families.settings import FAMILIES, SAMPLERS, Settings, check_choice, check_number, check_prior, check_whole
 from shoal.families.starts import default_starts, find_start
 from shoal.progress import say
 from shoal.threads import row_blocks
@@ -55,8 +55,11 @@ class ExponentialFamilyMixture(FittedMixture):
     start : ``"one-pass"``, ``"random"``, labels to start from, or ``"auto"``: the best of several.
     weights : ``"dirichlet"``, or ``"process"`` for the Dirichlet process.
     concentration : pseudo-rows of each cluster (Dirichlet) or weight of a new one (process); ``"learn"`` finds it.
-    smoothing, background : the prior's pseudo-counts are ``smoothing`` for every feature plus ``background`` in all,
-        spread as in the whole data. ``"auto"`` learns them: short texts get smoothing alone, long ones a background.
+    smoothing, background : of documents, the prior's pseudo-counts are ``smoothing`` for every word plus ``background``
+        in all, spread as in the whole data. ``"learn"`` finds either from the clusters. ``"auto"`` does so for the one
+        that suits: short texts get smoothing alone, long ones a background alone. Of sets and counts, ``background`` is
+        the number of rows the prior is worth; of measurements, ``smoothing`` is twice the variance expected within
+        clusters, as a share of that of the whole data.
     refresh : the indexed sampler lists a settled row's candidates again after so many sweeps. That tunes proposals to
         the chain's past, so it ends with the first half: then lists stay. With 1 no list is ever kept.
     n_samples : labellings kept from the second half, for the probability that two rows belong together.
@@ -226,9 +229,8 @@ class ExponentialFamilyMixture(FittedMixture):
         check_choice("weights", self.weights, ("dirichlet", "process"))
         check_choice("hashes", self.hashes, ("ranked", "published"))
         check_choice("covariance", self.covariance, ("diagonal", "spherical"))
-        check_positive("concentration", self.concentration, ("learn",))
-        check_positive("smoothing", self.smoothing, ("auto", "learn"))
-        check_positive("background", self.background, ("auto", "learn"))
+        check_number("concentration", self.concentration, ("learn",))
+        check_prior(self.family, self.smoothing, self.background)
         return Settings(
             self.n_clusters, self.family, self.weights, self.concentration, self.smoothing, self.background,
             self.n_bits, self.hashes, self.covariance, self.refresh, self.n_threads, parallel=bool(self.parallel),

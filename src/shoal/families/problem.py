@@ -53,13 +53,17 @@ class CountProblem:
     def first_family(self, X: sp.csr_matrix) -> CountFamily:
         """The family with its prior before anything is learned, or as the user fixed it."""
         family = FAMILIES[self.settings.family].for_rows(X)
-        long_rows = X.sum() >= LONG_ROWS * X.shape[0]
-        if family.name == "multinomial" and self.settings.background == "auto" and long_rows:
-            family = replace(family, strength=BACKGROUND, smoothing=0.0)
-        if self.settings.background not in ("auto", "learn"):
-            family = replace(family, strength=float(self.settings.background))
-        if self.settings.smoothing not in ("auto", "learn"):
-            family = replace(family, smoothing=float(self.settings.smoothing))
+        smoothing, background = self.settings.smoothing, self.settings.background
+        if family.name == "multinomial":
+            long_rows = X.sum() >= LONG_ROWS * X.shape[0]
+            if background == "learn" or (background == "auto" and (long_rows or smoothing == 0)):
+                family = replace(family, strength=BACKGROUND)
+            if smoothing == "auto" and background == "auto" and long_rows:
+                family = replace(family, smoothing=0.0)
+        if background not in ("auto", "learn"):
+            family = replace(family, strength=float(background))
+        if smoothing not in ("auto", "learn"):
+            family = replace(family, smoothing=float(smoothing))
         return family
 
     @property

@@ -39,11 +39,24 @@ def check_whole(name: str, value: Any, least: int) -> None:
         raise BadInput(f"{name} is {value!r}; it must be a whole number, {least} or more.")
 
 
-def check_positive(name: str, value: Any, words: tuple[str, ...]) -> None:
-    """A positive number or one of the words."""
-    if isinstance(value, str):
-        if value not in words:
-            raise BadInput(f"{name} is {value!r}; give a positive number, or {' or '.join(map(repr, words))}.")
+def check_number(name: str, value: Any, words: tuple[str, ...], *, zero: bool = False) -> None:
+    """A positive number (or 0, where that has a meaning) or one of the words."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_number and (0 < value < float("inf") or (zero and value == 0)):
         return
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < float("inf"):
-        raise BadInput(f"{name} is {value!r}; give a positive number, or {' or '.join(map(repr, words))}.")
+    if not isinstance(value, str) or value not in words:
+        wanted = "a number, 0 or more," if zero else "a positive number"
+        raise BadInput(f"{name} is {value!r}; give {wanted} or {' or '.join(map(repr, words))}.")
+
+
+def check_prior(family: str, smoothing: Any, background: Any) -> None:
+    """Whether these pseudo-counts are a prior of the family's."""
+    if family in ("poisson", "bernoulli") and smoothing != "auto":
+        raise BadInput(f"smoothing is {smoothing!r}; family={family!r} has none. Leave it 'auto', and set background.")
+    if family == "gaussian" and background != "auto":
+        raise BadInput(f"background is {background!r}; family='gaussian' has none. Leave it 'auto', and set smoothing.")
+    documents = family == "multinomial"
+    check_number("smoothing", smoothing, ("auto", "learn"), zero=documents)
+    check_number("background", background, ("auto", "learn"), zero=documents)
+    if documents and smoothing == 0 and background == 0:
+        raise BadInput("smoothing and background are both 0; a word new to a cluster needs one of them to be possible.")
