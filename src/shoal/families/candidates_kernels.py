@@ -136,11 +136,10 @@ def own_gain(items, clusters, postings, row, own):
 
 
 @kernel
-def list_candidates(items, prior, clusters, postings, row, own, work):
-    """The best-ranked clusters by the row's rare features, the row itself left out of its cluster `own` (-1: none).
-    Returns how many; ties go to the smaller cluster, so that the order of postings does not matter."""
-    n_clusters = len(clusters.size)
-    dense = n_clusters <= DENSE_UP_TO
+def list_others(items, prior, clusters, postings, row, own, work):
+    """The best-ranked clusters but `own` (-1: none) by the row's rare features: (how many, tokens they were ranked by).
+    Ties go to the smaller cluster, so that the order of postings does not matter."""
+    dense = len(clusters.size) <= DENSE_UP_TO
     tokens, n_touched = gather_gains(items, postings, row, dense, work)
     length = tokens * prior.unit
     n_chosen, most = 0, len(work.chosen) - 2
@@ -157,6 +156,14 @@ def list_candidates(items, prior, clusters, postings, row, own, work):
             rank = gain + clusters.weight[cluster] - length * clusters.slope[cluster]
             if n_chosen < most or rank >= work.ranks[most - 1]:
                 n_chosen = offer(work, n_chosen, most, cluster, rank)
+    return n_chosen, length
+
+
+@kernel
+def list_candidates(items, prior, clusters, postings, row, own, work):
+    """The best-ranked clusters by the row's rare features, the row itself left out of its cluster `own` (-1: none).
+    Returns how many. They depend on the other rows alone, as a proposal must for the chain to be right."""
+    n_chosen, length = list_others(items, prior, clusters, postings, row, own, work)
     if own >= 0:
         gain = own_gain(items, clusters, postings, row, own)
         if gain > ENOUGH:
@@ -165,7 +172,7 @@ def list_candidates(items, prior, clusters, postings, row, own, work):
                 absent_without(items, prior, clusters, row, own, n, work.marked) if prior.kind == BERNOULLI else 0.0
             )
             weight, slope = rank_terms(prior, n, total, absent)
-            n_chosen = offer(work, n_chosen, most, own, gain + weight - length * slope)
+            n_chosen = offer(work, n_chosen, len(work.chosen) - 2, own, gain + weight - length * slope)
     return n_chosen
 
 

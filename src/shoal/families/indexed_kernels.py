@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from shoal.families.candidates_kernels import list_candidates, recall_candidates, remember_candidates
+from shoal.families.candidates_kernels import list_candidates, list_others, recall_candidates, remember_candidates
 from shoal.families.counts_kernels import has_room
 from shoal.families.proposals_kernels import (
     ACCEPTED,
@@ -74,11 +74,18 @@ def is_settled(lists, tuning, row, own, n_chosen, work):
 
 @kernel
 def list_rows(items, prior, clusters, postings, lists, tuning, first, last, n_sweep, work):
-    """Make the lists that are due, of rows first .. last - 1. Reads the clusters only, so threads can share them."""
+    """Make the lists that are due, of rows first .. last - 1. Reads the clusters only, so threads can share them.
+
+    The row's own cluster is in the list whatever its rank, which costs as much to find out as to score it exactly."""
+    most = lists.candidates.shape[1]
     for row in range(first, last):
         if is_due(lists, tuning, row, n_sweep):
-            n_chosen = list_candidates(items, prior, clusters, postings, row, clusters.labels[row], work)
-            for at in range(lists.candidates.shape[1]):
+            own = clusters.labels[row]
+            n_chosen, _ = list_others(items, prior, clusters, postings, row, own, work)
+            if clusters.size[own] > 1:
+                n_chosen = min(n_chosen + 1, most)
+                work.chosen[n_chosen - 1] = own
+            for at in range(most):
                 lists.candidates[row, at] = work.chosen[at] if at < n_chosen else -1
 
 

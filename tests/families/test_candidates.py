@@ -1,0 +1,88 @@
+"""Candidates from the index: the best-ranked clusters by the row's rare features, the row itself left out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from shoal.families.candidates_kernels import DENSE_UP_TO, list_candidates, list_others
+from shoal.families.indexed import IndexedChain
+from shoal.families.problem import CountProblem
+from shoal.families.settings import Settings
+
+N, K, D = 90, 12, 60
+
+
+def chain_of(family: str, n_clusters: int, seed: int) -> tuple[IndexedChain, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    X = sp.random(N, D, density=0.15, random_state=rng, data_rvs=lambda n: rng.integers(1, 4, n), format="csr")
+    settings = Settings(
+        n_clusters, family, "dirichlet", 0.5, "auto", "auto", 64, "ranked", "diagonal", 10, least=5, budget=20
+    )
+    chain = CountProblem(X.astype(np.float64), settings).chain("indexed", seed)
+    assert isinstance(chain, IndexedChain)
+    labels = rng.integers(0, K, N).astype(np.int32)
+    labels[0] = K - 1  # alone in its cluster
+    labels[1:][labels[1:] == K - 1] = 0
+    chain.set_labels(labels)
+    chain.visit(0, 0)
+    return chain, labels
+
+
+def ranks(chain: IndexedChain, row: int) -> dict[int, float]:
+    """By the definition: what each of the row's rare features speaks for a cluster, and the cluster's own part."""
+    items, clusters, postings = chain.items, chain.clusters, chain.postings
+    sums = chain.sums(least=1.0).toarray().round().astype(int)
+    scanned = slice(items.ptr[row], items.ptr[row] + items.scan[row])
+    features, counts = items.features[scanned], items.counts[scanned]
+    found = {}
+    for cluster in range(K):
+        gain = 0.0
+        for feature, count in zip(features, counts, strict=True):
+            if sums[cluster, feature] > 0:
+                level = int(np.log2(sums[cluster, feature]))
+                gain += postings.gains[postings.gain_start[feature] + level] * count
+        if gain > 0:
+            found[cluster] = gain + clusters.weight[cluster] - counts.sum() * clusters.slope[cluster]
+    return found
+
+
+def chosen(chain: IndexedChain, n_chosen: int) -> list[tuple[int, float]]:
+    work = chain.work
+    return list(zip(work.chosen[:n_chosen].tolist(), work.ranks[:n_chosen].tolist(), strict=True))
+
+
+@pytest.mark.parametrize("family", ["multinomial", "poisson", "bernoulli"])
+@pytest.mark.parametrize("n_clusters", [K, DENSE_UP_TO + 1])  # all sums looked at, or those that were touched
+def test_candidates_are_the_best_ranked_without_the_row_itself(family: str, n_clusters: int) -> None:
+    chain, labels = chain_of(family, n_clusters, 0)
+    most = chain.lists.candidates.shape[1]
+    with_row = [
+        chosen(chain, list_candidates(chain.items, chain.prior, chain.clusters, chain.postings, row, own, chain.work))
+        for row, own in enumerate(labels.tolist())
+    ]
+    for row in range(N):
+        without = labels.copy()
+        without[row] = -1
+        chain.set_labels(without)
+        chain.visit(0, 0)
+        expected = sorted(ranks(chain, row).items(), key=lambda pair: (-pair[1], pair[0]))
+        found, scores = zip(*with_row[row], strict=True)
+        np.testing.assert_allclose(scores, [rank for _, rank in expected[:most]], rtol=1e-4, atol=1e-4)
+        if len(expected) <= most or expected[most - 1][1] - expected[most][1] > 1e-3:
+            assert set(found) == {cluster for cluster, _ in expected[:most]}
+
+
+@pytest.mark.parametrize("family", ["multinomial", "poisson", "bernoulli"])
+def test_lists_that_are_kept_hold_the_rows_own_cluster(family: str) -> None:
+    chain, labels = chain_of(family, K, 1)
+    most = chain.lists.candidates.shape[1]
+    chain._list_group(0, N)
+    for row, own in enumerate(labels.tolist()):
+        listed = [cluster for cluster in chain.lists.candidates[row].tolist() if cluster >= 0]
+        assert len(set(listed)) == len(listed)
+        assert (own in listed) == (chain.clusters.size[own] > 1)
+        n_others, _ = list_others(chain.items, chain.prior, chain.clusters, chain.postings, row, own, chain.work)
+        others = chain.work.chosen[:n_others].tolist()
+        assert [cluster for cluster in listed if cluster != own] == others[: most - (own in listed)]
