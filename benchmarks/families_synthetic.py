@@ -200,8 +200,8 @@ def measure(problem, truth, start, labels, lists, start_us, runs, repeats) -> No
 
 
 def compare(auto_us, auto_vi, gibbs_us, gibbs_vi) -> None:
-    """For each quality that gibbs reaches: when, and when auto does. Where auto is gibbs too, and has not mended yet, the
-    first sweep is the same work: the last ratio takes the lesser of its two times for both."""
+    """For each quality that gibbs reaches: when, and when auto does. Where auto is gibbs too, the first sweep is the
+    same work (nothing is mended before it): the last ratio takes the lesser of its two times for both."""
     best, first = np.inf, min(auto_us[0], gibbs_us[0])
     same = auto_vi[0] == gibbs_vi[0]
     for spent, apart in zip(gibbs_us, gibbs_vi, strict=True):
