@@ -9,6 +9,9 @@ Dirichlet posteriors, then every label over all k.
 Each run is repeated SHOAL_REPEATS times (1 if not set), which is worth it where two times are nearly the same; the
 topics are those of SHOAL_SEED (0 if not set).
     python benchmarks/families_synthetic.py plot
+Where two times differ by less than the machine's moods, `side-by-side` in place of the models has auto and gibbs take
+turns sweep by sweep, now the one first and now the other:
+    SHOAL_REPEATS=9 python benchmarks/families_synthetic.py 100 random side-by-side
 """
 
 from __future__ import annotations
@@ -199,20 +202,48 @@ def measure(problem, truth, start, labels, lists, start_us, runs, repeats) -> No
         compare(*curves["auto"], *curves["gibbs"])
 
 
-def compare(auto_us, auto_vi, gibbs_us, gibbs_vi) -> None:
-    """For each quality that gibbs reaches: when, and when auto does. Where auto is gibbs too, the first sweep is the
-    same work (nothing is mended before it): the last ratio takes the lesser of its two times for both."""
-    best, first = np.inf, min(auto_us[0], gibbs_us[0])
-    same = auto_vi[0] == gibbs_vi[0]
+def compare(auto_us, auto_vi, gibbs_us, gibbs_vi) -> dict[float, float]:
+    """For each quality that gibbs reaches: when, and when auto does; auto's time as a share of gibbs'."""
+    best, shares = np.inf, {}
     for spent, apart in zip(gibbs_us, gibbs_vi, strict=True):
         if apart < best:
             best = apart
             when = auto_us[np.argmax(np.array(auto_vi) <= best)] if min(auto_vi) <= best else np.inf
-            ratio = f"auto / gibbs {when / spent:.3f}"
-            if same:
-                shared = (when - auto_us[0] + first) / (spent - gibbs_us[0] + first)
-                ratio += f", first sweep shared {shared:.3f}"
-            print(f"VI {best:.4f}: gibbs {spent:.1f} us, auto {when:.1f} us, {ratio}")
+            print(f"VI {best:.4f}: gibbs {spent:.1f} us, auto {when:.1f} us, auto / gibbs {when / spent:.3f}")
+            shares[best] = float(when / spent)
+    return shares
+
+
+def side_by_side(problem, truth, start, labels, lists, start_us, sampler, repeats) -> None:
+    """Both chains sweep by sweep in turn; the median time of each sweep."""
+    models = {"auto": (sampler, True), "gibbs": ("gibbs", False)}
+    n, n_sweeps, plan = len(truth), 8, Plan(16, 8, 1, True)
+    times = {model: np.zeros((repeats, n_sweeps)) for model in models}
+    for name, mend in models.values():
+        warm_up(problem, name, labels, mend=mend)
+    for repeat in range(repeats):
+        chains = {model: begin(problem, name, labels, lists) for model, (name, _) in models.items()}
+        apart: dict[str, list[float]] = {model: [] for model in models}
+        for chain in chains.values():
+            chain.visit(0, 1)
+        for sweep in range(n_sweeps):
+            for model in list(models)[:: 1 if (repeat + sweep) % 2 == 0 else -1]:
+                began = time.process_time()
+                if models[model][1]:
+                    prepare(problem, chains[model], plan)
+                chains[model].sweep()
+                times[model][repeat, sweep] = (time.process_time() - began) / n * 1e6
+                apart[model].append(round(variation(truth, chains[model].labels), 4))
+    spent = {model: np.median(times[model], axis=0) for model in models}
+    ends = {model: start_us + np.cumsum(spent[model]) for model in models}
+    shares = compare(ends["auto"], apart["auto"], ends["gibbs"], apart["gibbs"])
+    record(
+        "families", workload=f"topics-{problem.settings.n_clusters}", model="side-by-side", sampler=sampler,
+        start=start, rows=n, seed=SEED, repeats=repeats, seconds=float(sum(t.sum() for t in times.values())) * n / 1e6,
+        peak_mb=peak_mb(), quality=max(shares.values()), shares=shares, auto_vi=apart["auto"], vi=apart["gibbs"],
+        auto_us=spent["auto"].round(2).tolist(), us_per_item=spent["gibbs"].round(2).tolist(),
+        start_us=round(start_us, 1), clock="cpu", shared=SHARED,
+    )  # fmt: skip
 
 
 def main() -> None:
@@ -233,6 +264,8 @@ def main() -> None:
         start_us = (time.process_time() - began) / n_rows * 1e6
         lists = problem.start_lists[1]
     print(f"k={k} {start}: VI {variation(truth, labels):.4f}, {start_us:.1f} us; auto: {chosen} ({why})", flush=True)
+    if "side-by-side" in models:
+        return side_by_side(problem, truth, start, labels, lists, start_us, chosen, REPEATS)
     runs = []
     if "auto" in models:
         runs.append(("auto", chosen, {"mend": True, "n_sweeps": 16}, {}))
@@ -264,7 +297,11 @@ def plot() -> None:
     last = {
         (f["workload"], f["start"], f["model"], f.get("n_bits"), f.get("hashes")): f
         for f in facts
-        if f["rows"] == N_ROWS and f.get("seed", 0) == 0 and f["vi"] and f["vi"][-1] is not None
+        if f["rows"] == N_ROWS
+        and f.get("seed", 0) == 0
+        and f["model"] != "side-by-side"
+        and f["vi"]
+        and f["vi"][-1] is not None
     }
     # The machine's speed varies from day to day: only what was measured when `auto` was is comparable.
     today = {(f["workload"], f["start"]): f["date"] for f in last.values() if f["model"] == "auto"}
