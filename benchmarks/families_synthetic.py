@@ -277,8 +277,8 @@ def main() -> None:
     if "gibbs-mended" in models:
         runs.append(("gibbs-mended", "gibbs", {"mend": True, "n_sweeps": 6}, {}))
     if "fastex" in models:
-        part = {"n_sweeps": 1, "n_measured": 2000} if k == 10_000 else {"n_sweeps": 3}
-        runs += [("fastex", "fastex", {"mend": False, **part}, {"n_bits": b, "hashes": h}) for b, h in HASHES]
+        options = {"mend": False, "n_sweeps": 1 if k == 10_000 else 3}
+        runs += [("fastex", "fastex", options, {"n_bits": b, "hashes": h}) for b, h in HASHES]
     measure(problem, truth, start, labels, lists, start_us, runs, REPEATS)
     if "uncollapsed" in models:
         uncollapsed(problem, truth, start, labels, *((3, None) if k == 100 else (2, None) if k == 1000 else (1, 200)))
