@@ -65,29 +65,28 @@ def label_rows(ptr, features, counts, log_shares, log_weights, draws, labels):
                 break
 
 
-def uncollapsed(problem: CountProblem, truth, start: str, labels, n_sweeps: int, n_measured: int | None) -> None:
-    """Draw the topics, then the labels; all of it, or the time of a part."""
+def uncollapsed(problem: CountProblem, truth, start: str, labels, n_sweeps: int) -> None:
+    """Draw the topics, then the labels."""
     k, n, items = problem.settings.n_clusters, len(truth), problem.items
     rng = np.random.default_rng(0)
     labels, draw_us, label_us, apart = labels.copy(), [], [], []
-    n_rows, n_drawn = n_measured or n, k if n_measured is None else 20
     log_shares = np.zeros((k, problem.X.shape[1]), np.float32)
     label_rows(items.ptr, items.features, items.counts, log_shares, np.zeros(k), rng.random(1), labels.copy())
     for _ in range(n_sweeps):
         stats = problem.statistics(labels, k)
         began = time.process_time()
-        for cluster in range(n_drawn):
+        for cluster in range(k):
             drawn = rng.standard_gamma(problem.family.shape + stats.sums[cluster].toarray().ravel())
             log_shares[cluster] = np.log(np.maximum(drawn / drawn.sum(), 1e-300))
         log_weights = np.log(np.maximum(rng.standard_gamma(stats.size + 1.0), 1e-300))
-        draw_us.append((time.process_time() - began) / n_drawn * k / n * 1e6)
-        draws = rng.random(n_rows)
+        draw_us.append((time.process_time() - began) / n * 1e6)
+        draws = rng.random(n)
         began = time.process_time()
         label_rows(items.ptr, items.features, items.counts, log_shares, log_weights, draws, labels)
-        label_us.append((time.process_time() - began) / n_rows * 1e6)
-        apart.append(round(variation(truth, labels), 4) if n_measured is None else None)
+        label_us.append((time.process_time() - began) / n * 1e6)
+        apart.append(round(variation(truth, labels), 4))
     record(
-        "families", workload=f"topics-{k}", model="uncollapsed", start=start, rows=n, seed=SEED, measured_rows=n_rows,
+        "families", workload=f"topics-{k}", model="uncollapsed", start=start, rows=n, seed=SEED,
         seconds=float(np.sum(draw_us) + np.sum(label_us)) * n / 1e6, peak_mb=peak_mb(), quality=apart[-1], vi=apart,
         us_per_item=[round(a + b, 1) for a, b in zip(draw_us, label_us, strict=True)],
         draw_us=round(float(np.mean(draw_us)), 1), label_us=round(float(np.mean(label_us)), 1), clock="cpu",
@@ -281,7 +280,7 @@ def main() -> None:
         runs += [("fastex", "fastex", options, {"n_bits": b, "hashes": h}) for b, h in HASHES]
     measure(problem, truth, start, labels, lists, start_us, runs, REPEATS)
     if "uncollapsed" in models:
-        uncollapsed(problem, truth, start, labels, *((3, None) if k == 100 else (2, None) if k == 1000 else (1, 200)))
+        uncollapsed(problem, truth, start, labels, {100: 3, 1000: 2}.get(k, 1))
 
 
 def plot() -> None:

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from shoal.families.candidates_kernels import DENSE_UP_TO, list_candidates, list_others
-from shoal.families.indexed import IndexedChain
+from shoal.families.candidates_kernels import DENSE_UP_TO, list_candidates, list_others, remember_candidates
+from shoal.families.indexed import KEEP, IndexedChain
+from shoal.families.indexed_kernels import LATE, SELDOM, SURE
 from shoal.families.problem import CountProblem
 from shoal.families.settings import Settings
 
@@ -86,3 +87,36 @@ def test_lists_that_are_kept_hold_the_rows_own_cluster(family: str) -> None:
         n_others, _ = list_others(chain.items, chain.prior, chain.clusters, chain.postings, row, own, chain.work)
         others = chain.work.chosen[:n_others].tolist()
         assert [cluster for cluster in listed if cluster != own] == others[: most - (own in listed)]
+
+
+@pytest.mark.parametrize(
+    ("own", "empty", "lead"), [(5, -12.0, 8.0), (3, -12.0, -8.0), (5, -1.5, -0.5), (5, -99.0, 8.0)]
+)
+def test_what_is_remembered_is_who_has_hope_and_the_lead(own: int, empty: float, lead: float) -> None:
+    chain, _ = chain_of("multinomial", K, 0)
+    chain.work.chosen[:3], chain.work.scores[:3] = [3, 5, 7], [-10.0, -2.0, -40.0]
+    own_score = {5: -2.0, 3: -10.0}[own]
+    assert remember_candidates(chain.lists, 4, own, own_score, 3, empty, KEEP, chain.work) == 2
+    assert chain.lists.candidates[4, :3].tolist() == [3, 5, -1]
+    assert chain.lists.lead[4] == lead
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("fixed", [False, True])
+def test_rows_are_passed_over_as_their_lead_says(fixed: bool, parallel: bool) -> None:
+    chain, _ = chain_of("multinomial", K, 2)
+    chain.parallel = parallel
+    for _ in range(3):
+        chain.sweep()
+    if fixed:
+        chain.settle()
+    rows, refresh = np.arange(N), chain.tuning.refresh
+    chain.lists.lead[:] = np.array([KEEP + 1, SURE + 1, SURE - 1, -1.0])[rows % 4]
+    expected: list[int] = []
+    for _ in range(LATE * refresh):
+        lead, at = chain.lists.lead, rows + chain.n_sweeps
+        due = at % (LATE * refresh) == 0 if fixed else (at % refresh == 0) | (chain.lists.stable < 1)
+        passed = (lead > KEEP) | ((lead > SURE) & (at % SELDOM > 0))
+        expected.append(int((passed & ~due).sum()))
+        assert chain.sweep().skipped == expected[-1]
+    assert 0 < expected[0] < N

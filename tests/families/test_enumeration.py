@@ -25,7 +25,7 @@ from shoal.families.proposals_kernels import move_row
 from shoal.families.rows import as_items
 
 K, N = 3, 5
-N_SWEEPS = {"gibbs": 100_000, "indexed": 120_000, "settled": 280_000, "ranked": 120_000, "published": 250_000}
+N_SWEEPS = {"gibbs": 100_000, "indexed": 120_000, "settled": 500_000, "ranked": 120_000, "published": 250_000}
 # Proposals by the published bound are seldom accepted. Four rows make 14 partitions instead of 41: less noise.
 N_PUBLISHED = 4
 FAMILIES = {
@@ -116,10 +116,11 @@ def make_chain(sampler: str, family_name: str, alpha: float, newborn: float) -> 
     if sampler == "indexed":
         return IndexedChain(items, indexed, prior, K, seed=1, refresh=1, **few)
     if sampler == "settled":
-        chain = IndexedChain(items, indexed, prior, K, seed=1, refresh=2, **few)
-        # Whatever the lists are when they are fixed, and whichever rows they settle: two of these rows are passed over.
+        chain = IndexedChain(items, indexed, prior, K, seed=1, refresh=3, **few)
+        # Whatever the lists are when they are fixed, and whichever rows they settle: two of these rows are passed over,
+        # and one has its turn now and then.
         chain.lists.candidates[:, 0] = [0, 1, 2, -1, 0]
-        chain.lists.no_birth[:] = [True, False, True, True, False]
+        chain.lists.lead[:] = [25, 0, 30, 7, -1]
         chain.settle()
         return chain
     return FastExChain(items, indexed, prior, K, seed=1, n_bits=16, published=published, **few)

@@ -88,6 +88,40 @@ def test_a_merge_gains_what_the_log_joint_says(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", ["multinomial", "bernoulli", "poisson"])
+@pytest.mark.parametrize("outcome", ["taken", "undone", "no room"])
+def test_a_split_is_whole_or_leaves_everything_as_it_was(family: str, outcome: str) -> None:
+    for seed in range(3):
+        problem, truth = problem_of(family, 12, seed)
+        chain = problem.chain("gibbs", seed)
+        chain.set_labels(np.where(truth == 1, 0, truth).astype(np.int32))
+        labels, before, gain = chain.labels.copy(), chain.log_joint(), 0.0
+        if outcome == "no room":
+            chain.clusters.top[0] = len(chain.clusters.slots)
+        least = {"taken": 0.0, "undone": 1e9, "no room": 0.0}[outcome]
+        assert moves.try_split(chain, np.flatnonzero(labels == 0), least) == (outcome == "taken")
+        if outcome == "taken":
+            assert (chain.labels == 0).sum() == 0
+            assert len(np.unique(chain.labels[labels == 0])) == 2
+            gain = chain.log_joint() - before
+            assert gain > 0
+        np.testing.assert_array_equal(chain.labels[labels > 0], labels[labels > 0])
+        if outcome != "taken":
+            np.testing.assert_array_equal(chain.labels, labels)
+        # What is kept of the clusters is what their labels say.
+        kept = chain.sums(1.0), *(part.copy() for part in (chain.clusters.size, chain.clusters.total))
+        empty = set(chain.clusters.empty[: chain.clusters.empty[12]].tolist())
+        weight, log_joint = chain.clusters.weight.copy(), chain.log_joint()
+        assert log_joint == pytest.approx(before + gain, abs=1e-6)
+        chain.set_labels(chain.labels.copy())
+        assert (kept[0] != chain.sums(1.0)).nnz == 0
+        np.testing.assert_array_equal(kept[1], chain.clusters.size)
+        np.testing.assert_array_equal(kept[2], chain.clusters.total)
+        np.testing.assert_allclose(weight, chain.clusters.weight, rtol=1e-12)
+        assert empty == set(chain.clusters.empty[: chain.clusters.empty[12]].tolist())
+        assert log_joint == pytest.approx(chain.log_joint(), abs=1e-6)
+
+
+@pytest.mark.parametrize("family", ["multinomial", "bernoulli", "poisson"])
 @pytest.mark.parametrize("sampler", ["gibbs", "indexed", "fastex"])
 def test_log_marginals_that_were_kept_are_those_of_the_labels(family: str, sampler: str) -> None:
     problem, _ = problem_of(family, 9, 0)

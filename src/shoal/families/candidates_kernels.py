@@ -24,7 +24,7 @@ class Lists(NamedTuple):
 
     candidates: np.ndarray  # (n, n_candidates) int32, -1 after the last
     stable: np.ndarray  # (n,) int32 sweeps since the row last moved
-    no_birth: np.ndarray  # (n,) bool: an empty cluster was hopeless when the list was made
+    lead: np.ndarray  # (n,) float32: nats by which the row's cluster was ahead of all others when the list was made
 
 
 class Workspace(NamedTuple):
@@ -210,9 +210,14 @@ def recall_candidates(clusters, lists, row, own, work):
 
 
 @kernel
-def remember_candidates(lists, row, n_chosen, best, score_of_empty, keep, work):
+def remember_candidates(lists, row, own, own_score, n_chosen, score_of_empty, keep, work):
     """Store the candidates that have any hope; returns how many they are (they are also kept first in `work`)."""
-    n_kept = 0
+    other = score_of_empty
+    for at in range(n_chosen):
+        if work.chosen[at] != own:
+            other = max(other, work.scores[at])
+    lists.lead[row] = own_score - other
+    n_kept, best = 0, max(own_score, other)
     for at in range(n_chosen):
         if work.scores[at] > best - keep:
             work.chosen[n_kept] = work.chosen[at]
@@ -220,5 +225,4 @@ def remember_candidates(lists, row, n_chosen, best, score_of_empty, keep, work):
             n_kept += 1
     for at in range(lists.candidates.shape[1]):
         lists.candidates[row, at] = work.chosen[at] if at < n_kept else -1
-    lists.no_birth[row] = score_of_empty < best - keep
     return n_kept

@@ -199,6 +199,17 @@ def remove_row(items, clusters, postings, row, cluster):
 
 
 @kernel
+def clear_table(clusters, cluster):
+    """Take all rows' counts out of a cluster."""
+    clusters.stale[cluster] = True
+    clusters.size[cluster] = clusters.total[cluster] = clusters.used[cluster] = 0
+    start = clusters.start[cluster]
+    for at in range(start, start + (1 << clusters.bits[cluster])):
+        clusters.slots[at, 0] = -1
+        clusters.slots[at, 1] = 0
+
+
+@kernel
 def group_rows(labels, n_clusters, first, order):
     """Counting sort: `order` lists the rows cluster by cluster, `first` says where each cluster begins."""
     first[:] = 0

@@ -29,13 +29,13 @@ class IndexedChain(CountChain):
 
     ``refresh=1`` lists them at every visit, from the other rows alone: every step then leaves the posterior unchanged.
 
-    With larger values a row that has settled keeps its list for ``refresh`` sweeps, and is passed over meanwhile if the
-    list holds one cluster only. Lists that are due are made for a group of rows at a time, on threads, from the
-    clusters as they are when the group begins (groups are fixed, so the number of threads does not show in the answer).
-    Proposals then depend on the chain's past, and the chain is only nearly right. ``settle`` ends that: the lists stay
-    as they are, and now and then each row is visited with a list of the moment, at times that depend on nothing but
-    the numbers of row and sweep. A proposal is then either fixed or a function of the other rows, and every step leaves
-    the posterior unchanged again. Scores are exact throughout.
+    With larger values a row that has settled keeps its list for ``refresh`` sweeps, and is passed over meanwhile if its
+    cluster is far ahead of all others, or most of the time if it is clearly ahead. Lists that are due are made for a
+    group of rows at a time, on threads, from the clusters as they are when the group begins (groups are fixed, so the
+    number of threads does not show in the answer). Proposals then depend on the chain's past, and the chain is only
+    nearly right. ``settle`` ends that: the lists stay as they are, and now and then each row is visited with a list of
+    the moment, at times that depend on nothing but the numbers of row and sweep. A proposal is then either fixed or a
+    function of the other rows, and every step leaves the posterior unchanged again. Scores are exact throughout.
 
     ``parallel`` also decides visits on threads, a group at a time; see parallel_kernels.
     """
@@ -63,7 +63,7 @@ class IndexedChain(CountChain):
         self.group_rows = int(np.clip(n // 16, 64, 8192))
         self.works = [self.work]  # one for each thread
         candidates = np.full((n, n_candidates), -1, np.int32)
-        self.lists = Lists(candidates, np.zeros(n, np.int32), np.zeros(n, np.bool_))
+        self.lists = Lists(candidates, np.zeros(n, np.int32), np.zeros(n, np.float32))
         self.tuning = Tuning(
             refresh=refresh,
             fixed=False,

@@ -26,6 +26,7 @@ from shoal.families.scores_kernels import NOTHING, score_empty, score_row
 from shoal.jit import kernel
 
 LATE = 4  # fixed lists: so many times less often than `refresh` says, a row is visited with a list of the moment
+SURE, SELDOM = 6.0, 8  # a row whose cluster is so many nats ahead is visited once in so many sweeps
 
 
 class Tuning(NamedTuple):
@@ -63,13 +64,10 @@ def is_due(lists, tuning, row, n_sweep):
 
 
 @kernel
-def is_settled(lists, tuning, row, own, n_chosen, work):
-    """Whether nothing but one cluster had any hope when the row's list was made: it is passed over until the next."""
-    if not lists.no_birth[row]:
-        return False
-    if tuning.fixed:
-        return lists.candidates[row, 0] >= 0 and (lists.candidates.shape[1] == 1 or lists.candidates[row, 1] < 0)
-    return n_chosen == 1 and work.chosen[0] == own
+def is_settled(lists, tuning, row, n_sweep):
+    """Whether a row is passed over: nothing but its cluster had any hope when its list was made, or little, and it is
+    not this row's turn. Once lists are fixed this depends on nothing but them and the numbers of row and sweep."""
+    return lists.lead[row] > (SURE if (row + n_sweep) % SELDOM > 0 else tuning.keep)
 
 
 @kernel
@@ -94,11 +92,11 @@ def decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, t
     """Where a visit takes a row, its candidates chosen: its own cluster if nowhere else. Reads the clusters only."""
     own = clusters.labels[row]
     own_score = score_own(items, prior, clusters, row, own, work)
-    best = score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
+    score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
     if fresh and tuning.keep > 0 and not tuning.fixed:
         n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
         empty_score = score_empty(items, prior, clusters, row, n_empty)
-        n_chosen = remember_candidates(lists, row, n_chosen, max(best, empty_score), empty_score, tuning.keep, work)
+        n_chosen = remember_candidates(lists, row, own, own_score, n_chosen, empty_score, tuning.keep, work)
     target, log_ratio = propose_row(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
     tally[PROPOSED] += target != own
     if target != own and log_ratio < 0 and uniform(state) >= math.exp(log_ratio):
@@ -116,15 +114,15 @@ def sample_rows(
         own = clusters.labels[row]
         before = state[0]
         fresh = is_due(lists, tuning, row, n_sweep)
+        if not fresh and is_settled(lists, tuning, row, n_sweep):
+            lists.stable[row] += 1
+            tally[SKIPPED] += 1
+            continue
         if fresh and not listed_before:
             n_chosen = list_candidates(items, prior, clusters, postings, row, own, work)
         else:
             n_chosen = recall_candidates(clusters, lists, row, own, work)
         tally[LISTED] += fresh
-        if not fresh and is_settled(lists, tuning, row, own, n_chosen, work):
-            lists.stable[row] += 1
-            tally[SKIPPED] += 1
-            continue
         target = decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work)
         lists.stable[row] += 1
         if target != own:

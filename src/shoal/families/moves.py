@@ -131,7 +131,7 @@ class Members:
         return self.order[self.first[cluster] : self.first[cluster + 1]].copy()
 
 
-def try_split(chain: CountChain, cluster: int, rows: np.ndarray, least: float = 0.0) -> bool:
+def try_split(chain: CountChain, rows: np.ndarray, least: float = 0.0) -> bool:
     """Move a cluster's rows into two empty ones, if the log joint gains more than `least` by it; whether it did."""
     left, right = (int(chain.clusters.empty[at]) for at in range(2))
     outcome = split_rows(
@@ -139,7 +139,7 @@ def try_split(chain: CountChain, cluster: int, rows: np.ndarray, least: float = 
         chain.random, chain.work.marked,
     )  # fmt: skip
     if outcome == NO_ROOM:
-        move_rows(chain, rows, cluster)
+        chain.rebuild()
     return bool(outcome == TAKEN)
 
 
@@ -149,7 +149,7 @@ def split_clusters(chain: CountChain, clusters: np.ndarray, members: Members) ->
     for n_tried, cluster in enumerate(clusters.tolist()):
         if chain.clusters.empty[chain.n_clusters] < 2:
             return n_splits, n_tried
-        n_splits += try_split(chain, cluster, members[cluster])
+        n_splits += try_split(chain, members[cluster])
     return n_splits, len(clusters)
 
 
@@ -181,7 +181,7 @@ def trade_clusters(
                 debts.append((-gain, rows))
         if chain.clusters.empty[chain.n_clusters] < 2:
             break
-        if try_split(chain, cluster, members[cluster], 0.0 if n_free else max(debts[0][0], 0.0)):
+        if try_split(chain, members[cluster], 0.0 if n_free else max(debts[0][0], 0.0)):
             n_trades, n_failures = n_trades + 1, 0
             spoilt.add(cluster)
             if n_free:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 
-from shoal.families.counts_kernels import count_of, has_room
+from shoal.families.counts_kernels import add_row, clear_table, count_of, has_room, no_longer_empty, now_empty
 from shoal.families.proposals_kernels import move_row
 from shoal.families.random_kernels import below, uniform
 from shoal.families.scores_kernels import (
@@ -13,7 +13,7 @@ from shoal.families.scores_kernels import (
     MULTINOMIAL,
     log_gamma_ratio,
     log_rising,
-    score_empty,
+    refresh_cluster,
     score_row,
 )
 from shoal.jit import kernel
@@ -137,81 +137,101 @@ def move_all(items, prior, clusters, postings, rows, target, marked):
 
 
 @kernel
-def score_in(items, prior, clusters, row, cluster, marked):
-    """A row's score under a cluster it is not in, empty or not (one empty cluster, not all of them)."""
-    if clusters.size[cluster] == 0:
-        n_empty = clusters.empty[len(clusters.size)]
-        return score_empty(items, prior, clusters, row, n_empty) - math.log(n_empty)
-    return score_row(items, prior, clusters, row, cluster, False, marked)
-
-
-@kernel
-def prefer_right(items, prior, clusters, row, left, right, own, state, marked):
-    """Whether a draw between two clusters, one of which (or neither: own < 0) holds the row, takes the right one."""
-    if own >= 0 and clusters.size[own] == 1:
+def prefer_right(items, prior, clusters, row, left, right, state, marked):
+    """Whether a draw between two live clusters takes the right one, for a row of either or of neither."""
+    own = clusters.labels[row]
+    if own in (left, right) and clusters.size[own] == 1:
         return own == right
-    if own == left:
-        score_left = score_row(items, prior, clusters, row, left, True, marked)
-    else:
-        score_left = score_in(items, prior, clusters, row, left, marked)
-    if own == right:
-        score_right = score_row(items, prior, clusters, row, right, True, marked)
-    else:
-        score_right = score_in(items, prior, clusters, row, right, marked)
+    score_left = score_row(items, prior, clusters, row, left, own == left, marked)
+    score_right = score_row(items, prior, clusters, row, right, own == right, marked)
     return uniform(state) * (1 + math.exp(min(score_left - score_right, 700.0))) < 1
 
 
 @kernel
-def seed_split(items, prior, clusters, postings, rows, left, right, state, marked):
-    """Shuffle a cluster's rows; move the first into one empty cluster, and of the next few the one that fits worst into
-    another. False if the arena ran out of room."""
-    n = len(rows)
-    for at in range(n - 1, 0, -1):
+def choose_seeds(items, prior, clusters, rows, state, marked):
+    """Shuffle a cluster's rows; put second the one of the next few that fits worst."""
+    for at in range(len(rows) - 1, 0, -1):
         other = below(state, at + 1)
         rows[at], rows[other] = rows[other], rows[at]
     worst, least = 1, math.inf
-    for at in range(1, min(n, MISFITS + 1)):
+    for at in range(1, min(len(rows), MISFITS + 1)):
         row = rows[at]
         fit = score_row(items, prior, clusters, row, clusters.labels[row], True, marked) - items.base[row]
         if fit < least * max(items.length[row], 1):
             worst, least = at, fit / max(items.length[row], 1)
     rows[1], rows[worst] = rows[worst], rows[1]
-    return move_all(items, prior, clusters, postings, rows[:1], left, marked) and move_all(
-        items, prior, clusters, postings, rows[1:2], right, marked
-    )
 
 
 @kernel
-def part_rows(items, prior, clusters, postings, rows, left, right, state, marked):
-    """Draw for each row which of two clusters it goes to; rows that are in neither yet come from a third. False if the
-    arena ran out of room."""
-    for at in range(len(rows)):
-        row = rows[at]
-        own = clusters.labels[row]
-        held = own if own in (left, right) else -1
-        target = right if prefer_right(items, prior, clusters, row, left, right, held, state, marked) else left
-        if target != own:
-            if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
-                return False
-            move_row(items, prior, clusters, postings, row, own, target, marked)
+def copy_row(items, prior, clusters, postings, row, target, marked):
+    """Label a row as the target's and count it there, and where it comes from still; False if there is no room."""
+    if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
+        return False
+    if clusters.size[target] == 0:
+        no_longer_empty(clusters, target)
+    add_row(items, clusters, postings, row, target)
+    clusters.labels[row] = target
+    refresh_cluster(prior, clusters, target, marked)
     return True
 
 
 @kernel
-def split_rows(items, prior, clusters, postings, rows, left, right, least, falling, state, marked):
-    """Part a cluster's rows between two empty ones: TAKEN as soon as the log joint gains more than `least` by it. If it
-    is not to be, UNDONE, or NO_ROOM if the arena ran out of room and the rows are scattered."""
-    own = clusters.labels[rows[0]]
-    if not seed_split(items, prior, clusters, postings, rows, left, right, state, marked):
+def part_rows(items, prior, clusters, postings, rows, left, right, state, marked):
+    """Draw for each row which of two clusters it goes to. Rows of a third one are still counted there; see split_rows.
+    False if the arena ran out of room."""
+    for at in range(len(rows)):
+        row = rows[at]
+        own = clusters.labels[row]
+        target = right if prefer_right(items, prior, clusters, row, left, right, state, marked) else left
+        if own not in (left, right):
+            if not copy_row(items, prior, clusters, postings, row, target, marked):
+                return False
+        elif not move_all(items, prior, clusters, postings, rows[at : at + 1], target, marked):
+            return False
+    return True
+
+
+@kernel
+def part_while_hopeful(items, prior, clusters, postings, rows, left, right, least, falling, state, marked):
+    """Part a cluster's rows between two empty ones: TAKEN as soon as the log joint gains more than `least` by it,
+    UNDONE if it is not to be, NO_ROOM if the arena has none."""
+    choose_seeds(items, prior, clusters, rows, state, marked)
+    if not copy_row(items, prior, clusters, postings, rows[0], left, marked):
+        return NO_ROOM
+    if not copy_row(items, prior, clusters, postings, rows[1], right, marked):
         return NO_ROOM
     for _ in range(PASSES):
         if not part_rows(items, prior, clusters, postings, rows, left, right, state, marked):
             return NO_ROOM
-        if clusters.size[left] == 0 or clusters.size[right] == 0:
-            break
         gain = -merge_gain(prior, clusters, left, right, falling)
         if gain > least:
             return TAKEN  # the next sweep sees to the rest
         if gain < HOPE * least:
             break
-    return UNDONE if move_all(items, prior, clusters, postings, rows, own, marked) else NO_ROOM
+    return UNDONE
+
+
+@kernel
+def clear_cluster(prior, clusters, cluster, marked):
+    """Make a live cluster an empty one, whose rows are others' by now."""
+    clear_table(clusters, cluster)
+    now_empty(clusters, cluster)
+    refresh_cluster(prior, clusters, cluster, marked)
+
+
+@kernel
+def split_rows(items, prior, clusters, postings, rows, left, right, least, falling, state, marked):
+    """Try to split a cluster's rows between two empty ones; see part_while_hopeful.
+
+    The cluster keeps its counts until the split is taken: then it is emptied at a stroke, otherwise the two are."""
+    own = clusters.labels[rows[0]]
+    outcome = part_while_hopeful(items, prior, clusters, postings, rows, left, right, least, falling, state, marked)
+    if outcome == TAKEN:
+        clear_cluster(prior, clusters, own, marked)
+        return outcome
+    for row in rows:
+        clusters.labels[row] = own
+    for cluster in (left, right):
+        if clusters.size[cluster] > 0:
+            clear_cluster(prior, clusters, cluster, marked)
+    return outcome

@@ -22,12 +22,11 @@ LATER, PASSED_OVER = -2, -1  # a row to be decided in its turn; a row that has s
 
 
 @kernel
-def decide_recalled(items, prior, clusters, lists, tuning, row, fresh, stream, state, tally, work):
+def decide_recalled(items, prior, clusters, lists, tuning, row, fresh, n_sweep, stream, state, tally, work):
     """Where a row with a list made before goes, or PASSED_OVER."""
-    own = clusters.labels[row]
-    n_chosen = recall_candidates(clusters, lists, row, own, work)
-    if not fresh and is_settled(lists, tuning, row, own, n_chosen, work):
+    if not fresh and is_settled(lists, tuning, row, n_sweep):
         return PASSED_OVER
+    n_chosen = recall_candidates(clusters, lists, row, clusters.labels[row], work)
     start_stream(state, stream[0], row)
     return decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work)
 
@@ -42,7 +41,7 @@ def decide_rows(items, prior, clusters, lists, tuning, first, last, n_sweep, str
             targets[row] = LATER
         else:
             targets[row] = decide_recalled(
-                items, prior, clusters, lists, tuning, row, fresh, stream, state, tally, work
+                items, prior, clusters, lists, tuning, row, fresh, n_sweep, stream, state, tally, work
             )
 
 
@@ -51,7 +50,7 @@ def is_stale(lists, tuning, row, own, target, stamp, changed):
     """Whether what a decision looked at has changed since the group began; the last of `changed` is for births."""
     if changed[own] == stamp or changed[target] == stamp:
         return True
-    if changed[len(changed) - 1] == stamp and (tuning.fixed or not lists.no_birth[row]):
+    if changed[len(changed) - 1] == stamp and (tuning.fixed or lists.lead[row] < tuning.keep):
         return True
     for at in range(lists.candidates.shape[1]):
         cluster = lists.candidates[row, at]
@@ -67,7 +66,7 @@ def decide_again(items, prior, clusters, postings, lists, tuning, row, n_sweep, 
     """Visit a row in its turn: where it goes, or PASSED_OVER."""
     fresh = is_due(lists, tuning, row, n_sweep)
     if not (fresh and tuning.fixed):
-        return decide_recalled(items, prior, clusters, lists, tuning, row, fresh, stream, state, tally, work)
+        return decide_recalled(items, prior, clusters, lists, tuning, row, fresh, n_sweep, stream, state, tally, work)
     n_chosen = list_candidates(items, prior, clusters, postings, row, clusters.labels[row], work)
     start_stream(state, stream[0], row)
     return decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work)

@@ -25,8 +25,7 @@ def score_own(items, prior, clusters, row, own, work):
 
 @kernel
 def score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work):
-    """Exact scores of the candidates; returns the best."""
-    best = NOTHING
+    """Exact scores of the candidates."""
     for at in range(n_chosen):
         cluster = work.chosen[at]
         if cluster == own:
@@ -34,8 +33,6 @@ def score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tall
         else:
             work.scores[at] = score_row(items, prior, clusters, row, cluster, False, work.marked)
             tally[SCORED] += 1
-        best = max(best, work.scores[at])
-    return best
 
 
 @kernel

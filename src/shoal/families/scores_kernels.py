@@ -278,5 +278,5 @@ def log_marginals(prior, clusters, wanted, falling, out):
                 term = log_rising(a, seen, prior.unit)
                 if prior.kind == BERNOULLI:
                     term -= log_gamma_ratio(prior.rate - a + n - seen, float(seen))
-                whole += np.int64(round(term * FINE))
+                whole += np.int64(np.rint(term * FINE))
         out[cluster] = value + whole / FINE

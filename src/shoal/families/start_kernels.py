@@ -40,6 +40,6 @@ def place_rows(items, prior, clusters, postings, lists, keep, order, first, last
             no_longer_empty(clusters, target)
         add_row(items, clusters, postings, row, target)
         clusters.labels[row] = target
-        remember_candidates(lists, row, n_chosen, best, empty_score, keep, work)
+        remember_candidates(lists, row, target, best, n_chosen, empty_score, keep, work)
         refresh_cluster(prior, clusters, target, work.marked)
     return last
