@@ -17,7 +17,6 @@ import numpy as np
 from shoal.families.candidates_kernels import offer
 from shoal.families.counts_kernels import count_of, has_room
 from shoal.families.hashing_kernels import add_signs, distance, sign_words
-from shoal.families.hyper_kernels import digamma_rise
 from shoal.families.indexed_kernels import propose_row
 from shoal.families.proposals_kernels import ACCEPTED, LISTED, PROPOSED, move_row, score_candidates, score_own
 from shoal.families.random_kernels import uniform
@@ -50,6 +49,27 @@ class Hashes(NamedTuple):
     centre_projection: np.ndarray  # (n_bits,)
     centre_square: float
     cosine: np.ndarray  # (n_bits + 1,)
+
+
+@kernel
+def digamma(x):
+    """psi(x) for x > 0."""
+    shift = 0.0
+    while x < 6.0:
+        shift -= 1 / x
+        x += 1
+    inverse = 1 / (x * x)
+    return shift + math.log(x) - 0.5 / x - inverse * (1 / 12 - inverse * (1 / 120 - inverse / 252))
+
+
+@kernel
+def digamma_rise(a, x):
+    """psi(a + x) - psi(a)"""
+    if x == 1.0:
+        return 1 / a
+    if x == 2.0:
+        return 1 / a + 1 / (a + 1)
+    return digamma(a + x) - digamma(a)
 
 
 @kernel

@@ -26,10 +26,11 @@ def learn_family(chain: CountChain, family: CountFamily, n_steps: int = 3) -> Co
 
 
 def _learn_dirichlet(chain: CountChain, family: CountFamily, n_steps: int) -> CountFamily:
-    """Minka's fixed point for pseudo-counts b + s m_v: each part grows by its share of the expected new words (for b,
-    of the posterior under its exponential prior).
+    """Minka's fixed point for pseudo-counts b + s m_v by which each word is foretold best from all others of its
+    cluster: a part grows by its share in foretelling (for b, under its exponential prior).
 
-    The logarithm of the sum b + s m_v is bounded by Jensen, part by part, so no step can lower the likelihood."""
+    The likelihood of the clusters themselves would ask how they were when they were small: real words go on being new
+    for longer than a Dirichlet has it, and the smoothing it finds is too little for the clusters as they are."""
     clusters, mean = chain.clusters, family.mean
     totals = clusters.total[clusters.size > 0] * chain.prior.unit
     smoothing, strength = family.smoothing, family.strength
@@ -38,7 +39,7 @@ def _learn_dirichlet(chain: CountChain, family: CountFamily, n_steps: int) -> Co
         total = float(shape.sum())
         trial = chain.prior._replace(shape=shape, shape_total=total)
         plain, weighted = shape_gradient(trial, clusters, mean)
-        tokens = float((psi(total + totals) - psi(total)).sum())
+        tokens = float((totals / (np.maximum(totals - 1, 0) + total)).sum())
         if tokens <= 0:
             break
         smoothing = (
