@@ -49,6 +49,12 @@ def main() -> None:
             ),
             "shoal": lambda X, k: ExponentialFamilyMixture(k, random_state=0).fit(X),
             "shoal-2k": lambda X, k: ExponentialFamilyMixture(2 * k, random_state=0).fit(X),
+            "shoal-learned-smoothing": lambda X, k: ExponentialFamilyMixture(
+                k, smoothing="learn", background=0.0, random_state=0
+            ).fit(X),
+            "shoal-learned-both": lambda X, k: ExponentialFamilyMixture(
+                k, smoothing="learn", background="learn", random_state=0
+            ).fit(X),
             "shoal-fixed-smoothing": lambda X, k: ExponentialFamilyMixture(
                 k, smoothing=0.1, background=0.0, start="one-pass", random_state=0
             ).fit(X),
