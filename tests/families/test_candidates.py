@@ -7,9 +7,11 @@ import pytest
 import scipy.sparse as sp
 
 from shoal.families.candidates_kernels import DENSE_UP_TO, list_candidates, list_others, remember_candidates
+from shoal.families.counts_kernels import DEAD
 from shoal.families.indexed import KEEP, IndexedChain
 from shoal.families.indexed_kernels import LATE, SELDOM, SURE
 from shoal.families.problem import CountProblem
+from shoal.families.proposals_kernels import move_row
 from shoal.families.settings import Settings
 
 N, K, D = 90, 12, 60
@@ -27,7 +29,7 @@ def chain_of(family: str, n_clusters: int, seed: int) -> tuple[IndexedChain, np.
     labels[0] = K - 1  # alone in its cluster
     labels[1:][labels[1:] == K - 1] = 0
     chain.set_labels(labels)
-    chain.visit(0, 0)
+    chain.post()
     return chain, labels
 
 
@@ -67,7 +69,7 @@ def test_candidates_are_the_best_ranked_without_the_row_itself(family: str, n_cl
         without = labels.copy()
         without[row] = -1
         chain.set_labels(without)
-        chain.visit(0, 0)
+        chain.post()
         expected = sorted(ranks(chain, row).items(), key=lambda pair: (-pair[1], pair[0]))
         found, scores = zip(*with_row[row], strict=True)
         np.testing.assert_allclose(scores, [rank for _, rank in expected[:most]], rtol=1e-4, atol=1e-4)
@@ -87,6 +89,52 @@ def test_lists_that_are_kept_hold_the_rows_own_cluster(family: str) -> None:
         n_others, _ = list_others(chain.items, chain.prior, chain.clusters, chain.postings, row, own, chain.work)
         others = chain.work.chosen[:n_others].tolist()
         assert [cluster for cluster in listed if cluster != own] == others[: most - (own in listed)]
+
+
+def live_postings(chain: IndexedChain) -> list[tuple[int, int, int]]:
+    """(feature, cluster, level) of all postings that are not dead."""
+    postings = chain.postings
+    found = []
+    for feature, (start, length) in enumerate(zip(postings.start, postings.length, strict=True)):
+        entries = postings.entries[start : start + length]
+        found += [(feature, int(entry) >> 5, int(entry) & 31) for entry in entries if entry & 31 != DEAD]
+    return sorted(found)
+
+
+def wanted_postings(chain: IndexedChain) -> list[tuple[int, int, int]]:
+    sums = chain.sums(least=1.0).toarray().round().astype(int)
+    clusters, features = np.nonzero(sums * chain.postings.indexed)
+    levels = np.log2(sums[clusters, features]).astype(int)
+    return sorted(zip(features.tolist(), clusters.tolist(), levels.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_postings_keep_up_with_moves_and_growing_tables(seed: int) -> None:
+    chain, _ = chain_of("multinomial", K, seed)
+    rng = np.random.default_rng(seed)
+    started = chain.clusters.start.copy()
+    for _ in range(40):
+        for row in rng.integers(0, N, 20).tolist():
+            own, target = int(chain.labels[row]), int(rng.integers(0, 3 if rng.random() < 0.7 else K))
+            if own != target:
+                move_row(
+                    chain.items, chain.prior, chain.clusters, chain.postings, row, own, target, chain.work.marked
+                )  # fmt: skip
+        if chain.postings.left_out[0] > 0:
+            break
+        assert live_postings(chain) == wanted_postings(chain)
+    assert (chain.clusters.start != started).any()  # some tables grew, and forgot features whose counts were 0
+
+
+def test_no_list_is_made_from_postings_that_lack_some() -> None:
+    chain, labels = chain_of("multinomial", K + N, 5)
+    chain.postings = chain.postings._replace(entries=chain.postings.entries[: chain.postings.top[0]])
+    for row, own in enumerate(labels.tolist()):
+        move_row(chain.items, chain.prior, chain.clusters, chain.postings, row, own, K + row, chain.work.marked)
+    assert chain.postings.left_out[0] > 0
+    assert live_postings(chain) != wanted_postings(chain)
+    chain._list_group(0, N)
+    assert live_postings(chain) == wanted_postings(chain)
 
 
 @pytest.mark.parametrize(

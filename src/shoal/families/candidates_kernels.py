@@ -14,7 +14,7 @@ from shoal.jit import kernel, sum_kernel
 
 FAINT = 1e-30  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
 ENOUGH = 1e-20
-RUN = 128  # clusters looked at together for one that is worth offering
+RUN = 128  # clusters ranked together, and looked at together for one that is worth offering
 FIVE, LEVELS = np.uint64(5), np.uint64(31)
 DENSE_UP_TO = 1 << 14  # clusters: below, looking at all sums is quicker than noting which were touched
 
@@ -37,7 +37,7 @@ class Workspace(NamedTuple):
     ranks: np.ndarray  # (m + 2,) float
     scores: np.ndarray  # (m + 2,) float
     by_level: np.ndarray  # (32,) float32
-    rank_of: np.ndarray  # (k,) float
+    run: np.ndarray  # (RUN,) float
 
 
 @kernel
@@ -91,12 +91,13 @@ def gather_gains(items, postings, row, dense, work):
 
 
 @sum_kernel
-def rank_all(gain, weight, slope, length, out):
-    """The rank of every cluster that was touched, NOTHING for the others; leaves `gain` at zero."""
-    for cluster in range(len(out)):
-        rank = gain[cluster] + weight[cluster] - length * slope[cluster]
-        out[cluster] = rank if gain[cluster] > ENOUGH else NOTHING
-        gain[cluster] = 0.0
+def rank_run(gains, weights, slopes, length, ranks):
+    """The rank of each of a run of clusters, NOTHING for those that were not touched; leaves `gains` at zero."""
+    for at in range(len(gains)):
+        gain = gains[at]
+        rank = gain + weights[at] - length * slopes[at]
+        ranks[at] = rank if gain > ENOUGH else NOTHING
+        gains[at] = 0.0
 
 
 @kernel
@@ -109,15 +110,17 @@ def count_above(ranks, least):
 
 
 @kernel
-def choose_ranked(work, most):
-    """Offer all clusters that were ranked; ties go to the smaller cluster, which comes first."""
-    n_chosen, least, ranks = 0, NOTHING, work.rank_of
-    for first in range(0, len(ranks), RUN):
-        run = ranks[first : first + RUN]
-        if count_above(run, least) > 0:
-            for at in range(len(run)):
-                if run[at] > least:
-                    n_chosen = offer(work, n_chosen, most, first + at, run[at])
+def choose_touched(clusters, own, length, most, work):
+    """Offer all clusters that were touched but `own`; ties go to the smaller cluster, which comes first."""
+    n_chosen, least = 0, NOTHING
+    for first in range(0, len(clusters.size), RUN):
+        last = min(first + RUN, len(clusters.size))
+        ranks = work.run[: last - first]
+        rank_run(work.gain[first:last], clusters.weight[first:last], clusters.slope[first:last], length, ranks)
+        if count_above(ranks, least) > 0:
+            for at in range(len(ranks)):
+                if ranks[at] > least and first + at != own:
+                    n_chosen = offer(work, n_chosen, most, first + at, ranks[at])
                     if n_chosen == most:
                         least = work.ranks[most - 1]
     return n_chosen
@@ -142,12 +145,10 @@ def list_others(items, prior, clusters, postings, row, own, work):
     dense = len(clusters.size) <= DENSE_UP_TO
     tokens, n_touched = gather_gains(items, postings, row, dense, work)
     length = tokens * prior.unit
-    n_chosen, most = 0, len(work.chosen) - 2
+    most = len(work.chosen) - 2
     if dense:
-        rank_all(work.gain, clusters.weight, clusters.slope, length, work.rank_of)
-        if own >= 0:
-            work.rank_of[own] = NOTHING
-        n_chosen = choose_ranked(work, most)
+        return choose_touched(clusters, own, length, most, work), length
+    n_chosen = 0
     for place in range(n_touched):
         cluster = work.touched[place]
         gain = work.gain[cluster]

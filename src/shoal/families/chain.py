@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
 
-from shoal.families.candidates_kernels import Workspace, fill_gains
+from shoal.families.candidates_kernels import RUN, Workspace, fill_gains
 from shoal.families.count_family import falling_table
 from shoal.families.counts_kernels import (
     ROOM,
@@ -62,10 +62,9 @@ class CountChain:
         self.marginals = np.zeros(k)
         levels = np.where(indexed, top_levels(items, d), -1)
         gain_start = np.concatenate([[0], np.cumsum(levels + 1)])
-        start, length, room = (np.zeros(d, np.int64) for _ in range(3))
-        self.postings = Postings(
-            indexed, gain_start, np.zeros(gain_start[-1]), start, length, room, self.entries, np.zeros(1, np.int64)
-        )
+        start, length, ordered, room = (np.zeros(d, np.int64) for _ in range(4))
+        gains, top, left_out = np.zeros(gain_start[-1]), np.zeros(1, np.int64), np.zeros(1, np.int64)
+        self.postings = Postings(indexed, gain_start, gains, start, length, ordered, room, self.entries, top, left_out)
         self.nothing_indexed = np.zeros(d, np.bool_)
         self.work = make_workspace(k, d, n_candidates)
         self.falling = falling_table(prior)
@@ -187,7 +186,7 @@ def make_workspace(n_clusters: int, n_features: int, n_candidates: int) -> Works
     return Workspace(
         np.zeros(n_clusters, np.float32), np.zeros(n_clusters + 1, np.int64), np.zeros(n_features, np.bool_),
         np.zeros(n_candidates + 2, np.int64), np.zeros(n_candidates + 2), np.zeros(n_candidates + 2),
-        np.zeros(32, np.float32), np.zeros(n_clusters),
+        np.zeros(32, np.float32), np.zeros(RUN),
     )  # fmt: skip
 
 

@@ -58,9 +58,11 @@ class Postings(NamedTuple):
     gains: np.ndarray  # what one occurrence in a row speaks for a cluster that has the feature at that level
     start: np.ndarray  # (d,) int64
     length: np.ndarray  # (d,) int64
+    ordered: np.ndarray  # (d,) int64 so many of the first are in the order of clusters
     room: np.ndarray  # (d,) int64
     entries: np.ndarray  # (arena,) int32
     top: np.ndarray  # (1,) int64
+    left_out: np.ndarray  # (1,) int64 postings that found no room since they were made
 
 
 @kernel
@@ -123,26 +125,47 @@ def has_room(clusters, cluster, n_features):
 
 
 @kernel
+def find_posting(postings, feature, cluster):
+    """Where a cluster's last posting for a feature is, or -1: by halving where they are in order, then one by one.
+    A dead posting can have a later one, of a cluster whose table grew without it; a live one cannot."""
+    entries, start = postings.entries, postings.start[feature]
+    end = start + postings.ordered[feature]
+    low, high = start, end
+    while low < high:
+        middle = (low + high) >> 1
+        if entries[middle] >> 5 < cluster:
+            low = middle + 1
+        else:
+            high = middle
+    found = low < end and entries[low] >> 5 == cluster
+    if found and entries[low] & 31 != DEAD:
+        return low
+    for at in range(start + postings.length[feature] - 1, end - 1, -1):
+        if entries[at] >> 5 == cluster:
+            return at
+    return low if found else -1
+
+
+@kernel
 def set_posting(postings, feature, cluster, level):
-    """Note a cluster's new level for a feature; a posting that found no room is simply not there."""
-    start = postings.start[feature]
-    for at in range(start + postings.length[feature] - 1, start - 1, -1):
-        if postings.entries[at] >> 5 == cluster:
-            postings.entries[at] = cluster * 32 + level
-            return
-    if level != DEAD:
+    """Note a cluster's new level for a feature."""
+    at = find_posting(postings, feature, cluster)
+    if at >= 0:
+        postings.entries[at] = cluster * 32 + level
+    elif level != DEAD:
         add_posting(postings, feature, cluster, level)
 
 
 @kernel
 def add_posting(postings, feature, cluster, level):
-    """Append a posting, moving the list to more room if need be. Without room in the arena it is left out until the
-    next rebuild: a missing posting makes a proposal poorer, never wrong."""
+    """Append a posting, moving the list to more room if need be. Without room in the arena it is left out, and all
+    postings have to be made anew before candidates are looked for again."""
     length, start = postings.length[feature], postings.start[feature]
     if length == postings.room[feature]:
         room = max(8, 2 * length)
         new = postings.top[0]
         if new + room > len(postings.entries):
+            postings.left_out[0] += 1
             return
         postings.top[0] += room
         for at in range(length):
@@ -332,7 +355,7 @@ def count_postings(clusters, postings):
 
 @kernel
 def fill_postings(clusters, postings):
-    """Write the postings that count_postings made room for."""
+    """Write the postings that count_postings made room for, in the order of clusters."""
     postings.length[:] = 0
     for cluster in range(len(clusters.size)):
         start = clusters.start[cluster]
@@ -342,6 +365,8 @@ def fill_postings(clusters, postings):
                 to = postings.start[feature] + postings.length[feature]
                 postings.entries[to] = cluster * 32 + level_of(clusters.slots[at, 1])
                 postings.length[feature] += 1
+    postings.ordered[:] = postings.length
+    postings.left_out[0] = 0
 
 
 @kernel

@@ -77,7 +77,7 @@ class IndexedChain(CountChain):
         self.set_labels(np.full(len(self.labels), -1, np.int32))
         at, n = 0, len(order)
         while at < n:
-            self._post()
+            self.post()
             at = place_rows(
                 self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning.keep, order, at, n,
                 self.random, self.work,
@@ -96,9 +96,10 @@ class IndexedChain(CountChain):
         super().rebuild(list_empty=list_empty)
         self.posted = False
 
-    def _post(self) -> None:
-        """Make the postings anew where the tables have been, or where rows moved without their notice."""
-        if self.posted:
+    def post(self) -> None:
+        """Make the postings anew where the tables have been, where rows moved without their notice, or where some had
+        to be left out."""
+        if self.posted and self.postings.left_out[0] == 0:
             return
         room = 2 * count_postings(self.clusters, self.postings) + 4096
         if room > len(self.entries):
@@ -147,7 +148,8 @@ class IndexedChain(CountChain):
 
     def visit(self, first: int, last: int) -> int:
         """Group by group: lists (and, if parallel, decisions) on threads, then visits one by one."""
-        self._post()
+        if not self.lists_by_group:
+            self.post()
         in_parallel = self.parallel and self.tuning.refresh > 1
         if first == 0 and in_parallel:
             self.stream[:] = self.random
@@ -175,6 +177,7 @@ class IndexedChain(CountChain):
                 start, end, self.n_sweeps, work,
             )  # fmt: skip
 
+        self.post()
         self._on_threads(make_lists, first, last)
 
     def _decide_group(self, first: int, last: int) -> None:

@@ -109,7 +109,7 @@ def sample_rows(
     items, prior, clusters, postings, lists, tuning, first, last, n_sweep, listed_before, state, tally, work
 ):
     """One visit to each of the rows first .. last - 1. `listed_before`: list_rows has made the lists that are due.
-    Returns the row to go on with: less than `last` if the arena ran out of room and has to be rebuilt first."""
+    Returns the row to go on with: less than `last` if an arena ran out of room and has to be rebuilt first."""
     for row in range(first, last):
         own = clusters.labels[row]
         before = state[0]
@@ -119,6 +119,8 @@ def sample_rows(
             tally[SKIPPED] += 1
             continue
         if fresh and not listed_before:
+            if postings.left_out[0] > 0:
+                return row
             n_chosen = list_candidates(items, prior, clusters, postings, row, own, work)
         else:
             n_chosen = recall_candidates(clusters, lists, row, own, work)

@@ -82,6 +82,8 @@ def carry_out(
     for row in range(first, last):
         own, target = clusters.labels[row], targets[row]
         if target == LATER or (target >= 0 and is_stale(lists, tuning, row, own, target, stamp, changed)):
+            if postings.left_out[0] > 0 and tuning.fixed and is_due(lists, tuning, row, n_sweep):
+                return row
             target = decide_again(
                 items, prior, clusters, postings, lists, tuning, row, n_sweep, stream, state, tally, work
             )

@@ -17,6 +17,8 @@ def place_rows(items, prior, clusters, postings, lists, keep, order, first, last
     n_clusters = len(clusters.size)
     for at in range(first, last):
         row = order[at]
+        if postings.left_out[0] > 0:
+            return at
         n_chosen = list_candidates(items, prior, clusters, postings, row, -1, work)
         n_empty = clusters.empty[n_clusters]
         target, best, empty_score = -1, NOTHING, NOTHING
