@@ -118,9 +118,8 @@ def best_pair(classes, gain, moved, slack, feasible, priced_loss, least_gain):
     """The best move or pair of moves in different classes; moves come by falling gain.
 
     From a feasible choice: the most gain that stays feasible. From an infeasible one: a feasible pair if there is one
-    (the
-    one with the most gain), else the least priced loss for each unit of violation removed. Slacks are in units of their
-    bounds. Returns two places (equal for a single move), or -1, -1.
+    (the one with the most gain), else the least priced loss for each unit of violation removed. Slacks are in units of
+    their bounds. Returns two places (equal for a single move), or -1, -1.
     """
     n_moves = classes.shape[0]
     n_rows = slack.shape[0]
