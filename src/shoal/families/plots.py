@@ -74,5 +74,6 @@ def number_plot(model: FittedMixture) -> Any:
     axes.axvline(model.n_clusters_, color=GREY, linestyle="--", linewidth=1.2)
     axes.set_xlabel("number of clusters (dashed: in the labels)")
     axes.set_ylabel("share of samples")
+    axes.set_xlim(min(numbers.min(), model.n_clusters_) - 1.5, max(numbers.max(), model.n_clusters_) + 1.5)
     axes.xaxis.get_major_locator().set_params(integer=True)
     return drawn

@@ -59,10 +59,11 @@ def cohesion_plot(cards: list[ClusterCard], meaning: str) -> Any:
     """Each cluster as a dot: how large, and how alike its items are."""
     shown = [card for card in cards if card.cohesion is not None and card.size]
     drawn, axes = figure()
-    axes.scatter(
-        [card.size for card in shown], [card.cohesion for card in shown], s=14, color=BLUE, alpha=0.5, rasterized=True
-    )
-    axes.set_xscale("log")
+    sizes = [card.size for card in shown]
+    axes.scatter(sizes, [card.cohesion for card in shown], s=14, color=BLUE, alpha=0.5, rasterized=True)
+    if sizes and max(sizes) > 10 * min(sizes):
+        axes.set_xscale("log")
+    _count_in_wholes(axes.xaxis)
     axes.set_xlabel("items in the cluster")
     axes.set_ylabel(textwrap.fill(f"mean {meaning}", 30))
     return drawn
