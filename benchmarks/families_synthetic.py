@@ -12,6 +12,8 @@ topics are those of SHOAL_SEED (0 if not set).
 Where two times differ by less than the machine's moods, `side-by-side` in place of the models has auto and gibbs take
 turns sweep by sweep, now the one first and now the other:
     SHOAL_REPEATS=8 python benchmarks/families_synthetic.py 100 random side-by-side
+`late` in place of k has auto's chains of 1000 and of 10,000 clusters take turns in the second half of their sweeps:
+    python benchmarks/families_synthetic.py late [one-pass|random] [n_rows]
 """
 
 from __future__ import annotations
@@ -247,10 +249,40 @@ def side_by_side(problem, truth, start, labels, lists, start_us, sampler, repeat
     )  # fmt: skip
 
 
-def main() -> None:
-    k, start = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else "one-pass"
-    models = sys.argv[3].split(",") if len(sys.argv) > 3 else MODELS
-    n_rows = int(sys.argv[4]) if len(sys.argv) > 4 else N_ROWS
+def late_sweeps(start: str, n_rows: int, n_turns: int = 24) -> None:
+    """Chains of 1000 and of 10,000 clusters sweep by sweep in turn, once their states are samples."""
+    chains, apart = {}, {}
+    for k in (1000, 10_000):
+        problem, truth, chosen, labels, lists, _ = set_up(k, start, n_rows)
+        warm_up(problem, chosen, labels, mend=True)
+        chain, plan = begin(problem, chosen, labels, lists), Plan(16, 8, 1, True)
+        for _ in range(9):  # the first sweep after it has settled is left out
+            prepare(problem, chain, plan)
+            chain.sweep()
+        chains[k], apart[k] = chain, round(variation(truth, chain.labels), 4)
+    times: dict[int, list[float]] = {k: [] for k in chains}
+    for turn in range(n_turns):
+        for k in list(chains)[:: 1 if turn % 2 == 0 else -1]:
+            began = time.process_time()
+            chains[k].sweep()
+            times[k].append((time.process_time() - began) / n_rows * 1e6)
+    few, many = (np.array(times[k]) for k in chains)
+    shares = many / few
+    middle, spread = float(np.median(shares)), np.quantile(shares, [0.1, 0.9])
+    print(
+        f"{start}, {n_rows} documents, late sweep: k=10,000 {np.median(many):.2f} us, k=1000 {np.median(few):.2f} us; "
+        f"ratio {middle:.2f} (8 of 10 turns {spread[0]:.2f} to {spread[1]:.2f})"
+    )
+    record(
+        "families", workload="topics-late", model="auto", start=start, rows=n_rows, seed=SEED, repeats=n_turns,
+        seconds=float(few.sum() + many.sum()) * n_rows / 1e6, peak_mb=peak_mb(), quality=middle,
+        shares=shares.round(3).tolist(), us_per_item=few.round(3).tolist(), many_us=many.round(3).tolist(),
+        vi=list(apart.values()), clock="cpu", shared=SHARED,
+    )  # fmt: skip
+
+
+def set_up(k: int, start: str, n_rows: int):
+    """(problem, truth, auto's choice of sampler, first labels, lists made on the way to them, what that took)"""
     data = zipf_topics(n_rows, n_features=N_FEATURES, n_clusters=k, random_state=SEED)
     truth = np.asarray(data.labels)
     settings = Settings(k, "multinomial", "dirichlet", 1.0, 0.0, 500.0, 64, "ranked", "diagonal", 10)
@@ -265,6 +297,17 @@ def main() -> None:
         start_us = (time.process_time() - began) / n_rows * 1e6
         lists = problem.start_lists[1]
     print(f"k={k} {start}: VI {variation(truth, labels):.4f}, {start_us:.1f} us; auto: {chosen} ({why})", flush=True)
+    return problem, truth, chosen, labels, lists, start_us
+
+
+def main() -> None:
+    start = sys.argv[2] if len(sys.argv) > 2 else "one-pass"
+    if sys.argv[1] == "late":
+        return late_sweeps(start, int(sys.argv[3]) if len(sys.argv) > 3 else N_ROWS)
+    k = int(sys.argv[1])
+    models = sys.argv[3].split(",") if len(sys.argv) > 3 else MODELS
+    n_rows = int(sys.argv[4]) if len(sys.argv) > 4 else N_ROWS
+    problem, truth, chosen, labels, lists, start_us = set_up(k, start, n_rows)
     if "side-by-side" in models:
         return side_by_side(problem, truth, start, labels, lists, start_us, chosen, REPEATS)
     runs = []
@@ -301,6 +344,7 @@ def plot() -> None:
         if f["rows"] == N_ROWS
         and f.get("seed", 0) == 0
         and f["model"] != "side-by-side"
+        and f["workload"] != "topics-late"
         and f["vi"]
         and f["vi"][-1] is not None
     }

@@ -14,6 +14,7 @@ from shoal.jit import kernel, sum_kernel
 
 FAINT = 1e-30  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
 ENOUGH = 1e-20
+KNOWN = 8  # scores kept of each row's candidates: few rows have more with any hope
 RUN = 128  # clusters ranked together, and looked at together for one that is worth offering
 FIVE, LEVELS = np.uint64(5), np.uint64(31)
 DENSE_UP_TO = 1 << 14  # clusters: below, looking at all sums is quicker than noting which were touched
@@ -25,6 +26,8 @@ class Lists(NamedTuple):
     candidates: np.ndarray  # (n, n_candidates) int32, -1 after the last
     stable: np.ndarray  # (n,) int32 sweeps since the row last moved
     lead: np.ndarray  # (n,) float32: nats by which the row's cluster was ahead of all others when the list was made
+    scores: np.ndarray  # (n, KNOWN or fewer) exact scores of the first candidates, NOTHING if unknown; see known_score
+    scored: np.ndarray  # (n,) int64 when they were true, by the clusters' clock
 
 
 class Workspace(NamedTuple):
@@ -208,6 +211,42 @@ def recall_candidates(clusters, lists, row, own, work):
             work.chosen[n_chosen] = cluster
             n_chosen += 1
     return n_chosen
+
+
+@kernel
+def known_score(clusters, lists, row, cluster):
+    """The row's exact score under a cluster if it is kept and the cluster has not changed since, or NOTHING."""
+    if clusters.changed[cluster] <= lists.scored[row]:
+        for at in range(lists.scores.shape[1]):
+            if lists.candidates[row, at] == cluster:
+                return lists.scores[row, at]
+    return NOTHING
+
+
+@kernel
+def keep_scores(clusters, lists, row, n_chosen, work):
+    """Keep the scores just computed of those chosen that are in the row's list; others' stay while they are true."""
+    for at in range(lists.scores.shape[1]):
+        cluster = lists.candidates[row, at]
+        if cluster < 0:
+            break
+        if clusters.changed[cluster] > lists.scored[row]:
+            lists.scores[row, at] = NOTHING
+        for place in range(n_chosen):
+            if work.chosen[place] == cluster:
+                lists.scores[row, at] = work.scores[place]
+    lists.scored[row] = clusters.clock[0]
+
+
+@kernel
+def replace_list(clusters, lists, row, n_chosen, work):
+    """Let those chosen be the row's list, with the scores that are known of them."""
+    for at in range(n_chosen):
+        work.scores[at] = known_score(clusters, lists, row, work.chosen[at])
+    for at in range(lists.candidates.shape[1]):
+        lists.candidates[row, at] = work.chosen[at] if at < n_chosen else -1
+    for at in range(min(n_chosen, lists.scores.shape[1])):
+        lists.scores[row, at] = work.scores[at]
 
 
 @kernel

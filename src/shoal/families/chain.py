@@ -57,9 +57,9 @@ class CountChain:
         self.clusters = Clusters(
             np.full(n, -1, np.int32), longs[0], longs[1], self.slots, longs[2], longs[3], longs[4],
             np.zeros(1, np.int64), np.zeros(k), np.zeros(k), np.zeros(k), np.zeros(k + 1, np.int64), longs[5],
-            np.ones(k, np.bool_),
+            np.zeros(k, np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64),
         )  # fmt: skip
-        self.marginals = np.zeros(k)
+        self.marginals, self.marginals_at = np.zeros(k), -1
         levels = np.where(indexed, top_levels(items, d), -1)
         gain_start = np.concatenate([[0], np.cumsum(levels + 1)])
         start, length, ordered, room = (np.zeros(d, np.int64) for _ in range(4))
@@ -84,7 +84,7 @@ class CountChain:
     def set_labels(self, labels: np.ndarray) -> None:
         self.n_moved = len(labels)
         self.clusters.labels[:] = labels
-        self.clusters.stale[:] = True
+        self.all_changed()
         self.rebuild()
 
     def set_prior(self, prior: Prior) -> None:
@@ -93,7 +93,11 @@ class CountChain:
         fill_base(self.items, prior)
         fill_gains(prior, self.postings)
         refresh_clusters(prior, self.clusters, self.work.marked)
-        self.clusters.stale[:] = True
+        self.all_changed()
+
+    def all_changed(self) -> None:
+        self.clusters.clock[0] += 1
+        self.clusters.changed[:] = self.clusters.clock[0]
 
     def rebuild(self, *, list_empty: bool = True) -> None:
         """Lay the statistics out afresh from the labels, in one fixed order.
@@ -162,8 +166,9 @@ class CountChain:
     def log_marginals(self, prior: Prior | None = None) -> np.ndarray:
         """For each cluster, the log probability of its rows, constants of the data left out."""
         if prior is None:
-            log_marginals(self.prior, self.clusters, self.clusters.stale, self.falling, self.marginals)
-            self.clusters.stale[:] = False
+            wanted = self.clusters.changed > self.marginals_at
+            log_marginals(self.prior, self.clusters, wanted, self.falling, self.marginals)
+            self.marginals_at = int(self.clusters.clock[0])
             return self.marginals.copy()
         out, wanted = np.zeros(self.n_clusters), np.ones(self.n_clusters, np.bool_)
         log_marginals(prior, self.clusters, wanted, falling_table(prior), out)

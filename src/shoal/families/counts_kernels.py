@@ -47,7 +47,9 @@ class Clusters(NamedTuple):
     slope: np.ndarray  # (k,) candidates' score: what each of the row's tokens costs
     empty: np.ndarray  # (k + 1,) int64 the empty clusters, and how many they are in the last place
     place: np.ndarray  # (k,) int64 where in `empty` an empty cluster stands
-    stale: np.ndarray  # (k,) bool whether it has changed since its log marginal was computed
+    changed: np.ndarray  # (k,) int64 when it last changed, by the clock
+    births: np.ndarray  # (1,) int64 when a cluster last was born or died
+    clock: np.ndarray  # (1,) int64 goes on by one at every change
 
 
 class Postings(NamedTuple):
@@ -177,9 +179,21 @@ def add_posting(postings, feature, cluster, level):
 
 
 @kernel
+def note_change(clusters, cluster):
+    clusters.clock[0] += 1
+    clusters.changed[cluster] = clusters.clock[0]
+
+
+@kernel
+def note_birth(clusters):
+    clusters.clock[0] += 1
+    clusters.births[0] = clusters.clock[0]
+
+
+@kernel
 def add_row(items, clusters, postings, row, cluster):
     """Add a row's counts to a cluster (size and total included)."""
-    clusters.stale[cluster] = True
+    note_change(clusters, cluster)
     clusters.size[cluster] += 1
     clusters.total[cluster] += items.length[row]
     for at in range(items.ptr[row], items.ptr[row + 1]):
@@ -205,7 +219,7 @@ def add_row(items, clusters, postings, row, cluster):
 @kernel
 def remove_row(items, clusters, postings, row, cluster):
     """Take a row's counts out of its cluster."""
-    clusters.stale[cluster] = True
+    note_change(clusters, cluster)
     clusters.size[cluster] -= 1
     clusters.total[cluster] -= items.length[row]
     for at in range(items.ptr[row], items.ptr[row + 1]):
@@ -224,7 +238,7 @@ def remove_row(items, clusters, postings, row, cluster):
 @kernel
 def clear_table(clusters, cluster):
     """Take all rows' counts out of a cluster."""
-    clusters.stale[cluster] = True
+    note_change(clusters, cluster)
     clusters.size[cluster] = clusters.total[cluster] = clusters.used[cluster] = 0
     start = clusters.start[cluster]
     for at in range(start, start + (1 << clusters.bits[cluster])):
@@ -317,6 +331,7 @@ def rebuild_empty(clusters):
 @kernel
 def no_longer_empty(clusters, cluster):
     """Take a cluster off the list of empty ones."""
+    note_birth(clusters)
     last = len(clusters.size)
     clusters.empty[last] -= 1
     mover = clusters.empty[clusters.empty[last]]
@@ -327,6 +342,7 @@ def no_longer_empty(clusters, cluster):
 @kernel
 def now_empty(clusters, cluster):
     """Put a cluster on the list of empty ones."""
+    note_birth(clusters)
     last = len(clusters.size)
     clusters.empty[clusters.empty[last]] = cluster
     clusters.place[cluster] = clusters.empty[last]

@@ -7,20 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from shoal.families.candidates_kernels import Lists, Workspace
+from shoal.families.candidates_kernels import KNOWN, Lists, Workspace
 from shoal.families.chain import CountChain, make_workspace
 from shoal.families.counts_kernels import Items, count_postings, fill_postings
 from shoal.families.indexed_kernels import Tuning, list_rows, sample_rows
 from shoal.families.parallel_kernels import LATER, carry_out, decide_rows
 from shoal.families.proposals_kernels import N_TALLIES
 from shoal.families.random_kernels import next_word
-from shoal.families.scores_kernels import Prior
+from shoal.families.scores_kernels import NOTHING, Prior
 from shoal.families.start_kernels import place_rows
 from shoal.threads import n_threads_available, ordered_map, row_blocks
 
 # Candidates so many nats below the best are not kept in a list: one draw in 500 million would take them.
 KEEP = 20.0
 RESTLESS = 20  # rows are decided side by side once fewer than one in so many moves in a sweep
+KEPT = ("candidates", "stable", "lead")  # the parts of its lists that a chain's future depends on
 SMALL = 8  # rows a cluster holds, on average, before lists made in a one-pass start are worth keeping
 
 
@@ -54,16 +55,16 @@ class IndexedChain(CountChain):
         n_threads: int | None = 1,
         parallel: bool = False,
     ) -> None:
-        self.posted = False  # whether the postings are those of the tables
-        super().__init__(items, indexed, prior, n_clusters, seed=seed, n_candidates=n_candidates)
         n = len(items.length)
+        self.posted = False  # whether the postings are those of the tables
+        candidates, scores = np.full((n, n_candidates), -1, np.int32), np.full((n, min(n_candidates, KNOWN)), NOTHING)
+        self.lists = Lists(candidates, np.zeros(n, np.int32), np.zeros(n, np.float32), scores, np.full(n, -1))
+        super().__init__(items, indexed, prior, n_clusters, seed=seed, n_candidates=n_candidates)
         self.n_threads, self.listed_until = n_threads, 0
-        self.parallel, self.stream, self.stamp = parallel, self.random.copy(), 0
-        self.targets, self.changed = np.full(n, LATER, np.int64), np.zeros(n_clusters + 1, np.int64)
+        self.parallel, self.stream = parallel, self.random.copy()
+        self.targets, self.began = np.full(n, LATER, np.int64), 0  # where a group's rows go, and when it was decided
         self.group_rows = int(np.clip(n // 16, 64, 8192))
         self.works = [self.work]  # one for each thread
-        candidates = np.full((n, n_candidates), -1, np.int32)
-        self.lists = Lists(candidates, np.zeros(n, np.int32), np.zeros(n, np.float32))
         self.tuning = Tuning(
             refresh=refresh,
             fixed=False,
@@ -89,12 +90,15 @@ class IndexedChain(CountChain):
 
     def adopt(self, lists: Lists) -> None:
         """Go on with lists made elsewhere for the same labels."""
-        for mine, theirs in zip(self.lists, lists, strict=True):
-            mine[:] = theirs
+        for name in KEPT:
+            getattr(self.lists, name)[:] = getattr(lists, name)
+        self.lists.scored[:] = -1
 
     def rebuild(self, *, list_empty: bool = True) -> None:
         super().rebuild(list_empty=list_empty)
         self.posted = False
+        if self.layout_matters:
+            self.lists.scored[:] = -1
 
     def post(self) -> None:
         """Make the postings anew where the tables have been, where rows moved without their notice, or where some had
@@ -132,14 +136,14 @@ class IndexedChain(CountChain):
         self.tuning = self.tuning._replace(fixed=self.tuning.refresh > 1)
 
     def state(self) -> dict[str, Any]:
-        lists = {name: part.copy() for name, part in self.lists._asdict().items()}
+        lists = {name: getattr(self.lists, name).copy() for name in KEPT}
         return super().state() | lists | {"n_moved": self.n_moved}
 
     def restore(self, state: dict[str, Any]) -> None:
         super().restore(state)
-        for name, part in self.lists._asdict().items():
+        for name in KEPT:
             if name in state:
-                part[:] = state[name]
+                getattr(self.lists, name)[:] = state[name]
         self.n_moved = int(state.get("n_moved", self.n_moved))
 
     @property
@@ -151,7 +155,7 @@ class IndexedChain(CountChain):
         if not self.lists_by_group:
             self.post()
         in_parallel = self.parallel and self.tuning.refresh > 1
-        if first == 0 and in_parallel:
+        if first == 0 and self.listed_until == 0 and in_parallel:  # otherwise row 0 itself found no room
             self.stream[:] = self.random
             next_word(self.random)
         while first < last:
@@ -181,7 +185,7 @@ class IndexedChain(CountChain):
         self._on_threads(make_lists, first, last)
 
     def _decide_group(self, first: int, last: int) -> None:
-        self.stamp += 1
+        self.began = int(self.clusters.clock[0])
         self.targets[first:last] = LATER
         if self.n_moved * RESTLESS > len(self.labels):  # most decisions would have to be taken again
             return
@@ -208,7 +212,7 @@ class IndexedChain(CountChain):
     def _carry_out(self, first: int, last: int) -> int:
         done = carry_out(
             self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning, first, last, self.n_sweeps,
-            self.stream, self.targets, self.stamp, self.changed, self.tally, self.work,
+            self.stream, self.targets, self.began, self.tally, self.work,
         )  # fmt: skip
         return int(done)
 

@@ -46,17 +46,17 @@ def decide_rows(items, prior, clusters, lists, tuning, first, last, n_sweep, str
 
 
 @kernel
-def is_stale(lists, tuning, row, own, target, stamp, changed):
-    """Whether what a decision looked at has changed since the group began; the last of `changed` is for births."""
-    if changed[own] == stamp or changed[target] == stamp:
+def is_stale(clusters, lists, tuning, row, own, target, began):
+    """Whether what a decision looked at has changed since the group began."""
+    if clusters.changed[own] > began or clusters.changed[target] > began:
         return True
-    if changed[len(changed) - 1] == stamp and (tuning.fixed or lists.lead[row] < tuning.keep):
+    if clusters.births[0] > began and (tuning.fixed or lists.lead[row] < tuning.keep):
         return True
     for at in range(lists.candidates.shape[1]):
         cluster = lists.candidates[row, at]
         if cluster < 0:
             break
-        if changed[cluster] == stamp:
+        if clusters.changed[cluster] > began:
             return True
     return False
 
@@ -74,14 +74,13 @@ def decide_again(items, prior, clusters, postings, lists, tuning, row, n_sweep, 
 
 @kernel
 def carry_out(
-    items, prior, clusters, postings, lists, tuning, first, last, n_sweep, stream, targets, stamp, changed, tally, work
+    items, prior, clusters, postings, lists, tuning, first, last, n_sweep, stream, targets, began, tally, work
 ):
     """Move rows first .. last - 1 where they were decided to go; the row to go on with, as sample_rows does."""
     state = np.zeros(1, np.uint64)
-    births = len(changed) - 1
     for row in range(first, last):
         own, target = clusters.labels[row], targets[row]
-        if target == LATER or (target >= 0 and is_stale(lists, tuning, row, own, target, stamp, changed)):
+        if target == LATER or (target >= 0 and is_stale(clusters, lists, tuning, row, own, target, began)):
             if postings.left_out[0] > 0 and tuning.fixed and is_due(lists, tuning, row, n_sweep):
                 return row
             target = decide_again(
@@ -90,10 +89,7 @@ def carry_out(
         if target >= 0 and target != own:
             if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
                 return row
-            if clusters.size[target] == 0 or clusters.size[own] == 1:
-                changed[births] = stamp
             move_row(items, prior, clusters, postings, row, own, target, work.marked)
-            changed[own] = changed[target] = stamp
             tally[ACCEPTED] += 1
         tally[LISTED] += is_due(lists, tuning, row, n_sweep)
         tally[SKIPPED] += target == PASSED_OVER
