@@ -75,3 +75,21 @@ def test_streams_of_neighbouring_rows_have_nothing_in_common() -> None:
     assert abs(np.corrcoef(draws.T)[0, 1]) < 5 / np.sqrt(4000)
     assert abs(np.corrcoef(draws[1:, 0], draws[:-1, 0])[0, 1]) < 5 / np.sqrt(4000)
     assert abs(np.corrcoef(draws[1:, 1], draws[:-1, 1])[0, 1]) < 5 / np.sqrt(4000)
+
+
+def test_want_of_room_at_the_first_row_does_not_show() -> None:
+    X = sp.csr_matrix(np.kron(np.eye(2), np.ones((1, 20)))[[0] + [1] * 30])  # row 0 has nothing in common with the rest
+    settings = Settings(5, "multinomial", "dirichlet", 1.0, "auto", "auto", 64, "ranked", "diagonal", 5)
+    chains = []
+    for _ in range(2):
+        chain = CountProblem(X, settings._replace(parallel=True)).chain("indexed", 0)
+        chain.set_labels(np.zeros(31, np.int32))
+        chains.append(chain)
+    ample, tight = chains
+    tight.clusters = tight.clusters._replace(slots=tight.clusters.slots[: tight.clusters.top[0]])
+    assert tight.visit(0, 31) == 0  # row 0 moves to an empty cluster, whose table has to grow
+    tight.rebuild(list_empty=False)
+    assert tight.visit(0, 31) == ample.visit(0, 31) == 31
+    assert ample.labels[0] != 0
+    np.testing.assert_array_equal(tight.labels, ample.labels)
+    np.testing.assert_array_equal(tight.random, ample.random)

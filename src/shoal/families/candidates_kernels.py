@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.families.counts_kernels import DEAD, count_of, level_of
 from shoal.families.scores_kernels import BERNOULLI, NOTHING, absent_without, rank_terms
-from shoal.jit import kernel, sum_kernel
+from shoal.jit import inline_kernel, kernel, sum_kernel
 
 FAINT = 1e-30  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
 ENOUGH = 1e-20
@@ -180,7 +180,7 @@ def list_candidates(items, prior, clusters, postings, row, own, work):
     return n_chosen
 
 
-@kernel
+@inline_kernel
 def offer(work, n_chosen, most, cluster, rank):
     """Keep the `most` best, sorted."""
     at = n_chosen

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.jit import kernel
+from shoal.jit import inline_kernel, kernel
 
 GOLDEN = 2654435769
 ROOM = (
@@ -87,7 +87,7 @@ def slot_of(slots, start, bits, feature):
     return start + at
 
 
-@kernel
+@inline_kernel
 def count_of(clusters, cluster, feature):
     """How often a feature occurs in a cluster, in units."""
     at = slot_of(clusters.slots, clusters.start[cluster], clusters.bits[cluster], feature)
@@ -126,7 +126,7 @@ def has_room(clusters, cluster, n_features):
     return clusters.top[0] + 2 * length <= len(clusters.slots)
 
 
-@kernel
+@inline_kernel
 def find_posting(postings, feature, cluster):
     """Where a cluster's last posting for a feature is, or -1: by halving where they are in order, then one by one.
     A dead posting can have a later one, of a cluster whose table grew without it; a live one cannot."""
@@ -148,7 +148,7 @@ def find_posting(postings, feature, cluster):
     return low if found else -1
 
 
-@kernel
+@inline_kernel
 def set_posting(postings, feature, cluster, level):
     """Note a cluster's new level for a feature."""
     at = find_posting(postings, feature, cluster)
@@ -158,7 +158,7 @@ def set_posting(postings, feature, cluster, level):
         add_posting(postings, feature, cluster, level)
 
 
-@kernel
+@inline_kernel
 def add_posting(postings, feature, cluster, level):
     """Append a posting, moving the list to more room if need be. Without room in the arena it is left out, and all
     postings have to be made anew before candidates are looked for again."""
@@ -179,22 +179,19 @@ def add_posting(postings, feature, cluster, level):
 
 
 @kernel
-def note_change(clusters, cluster):
+def change_size(clusters, cluster, by):
+    """A cluster gains or loses rows."""
+    clusters.size[cluster] += by
     clusters.clock[0] += 1
     clusters.changed[cluster] = clusters.clock[0]
-
-
-@kernel
-def note_birth(clusters):
-    clusters.clock[0] += 1
-    clusters.births[0] = clusters.clock[0]
+    if clusters.size[cluster] == max(by, 0):  # it was empty, or is now
+        clusters.births[0] = clusters.clock[0]
 
 
 @kernel
 def add_row(items, clusters, postings, row, cluster):
     """Add a row's counts to a cluster (size and total included)."""
-    note_change(clusters, cluster)
-    clusters.size[cluster] += 1
+    change_size(clusters, cluster, 1)
     clusters.total[cluster] += items.length[row]
     for at in range(items.ptr[row], items.ptr[row + 1]):
         feature, count = items.features[at], items.counts[at]
@@ -219,8 +216,7 @@ def add_row(items, clusters, postings, row, cluster):
 @kernel
 def remove_row(items, clusters, postings, row, cluster):
     """Take a row's counts out of its cluster."""
-    note_change(clusters, cluster)
-    clusters.size[cluster] -= 1
+    change_size(clusters, cluster, -1)
     clusters.total[cluster] -= items.length[row]
     for at in range(items.ptr[row], items.ptr[row + 1]):
         feature = items.features[at]
@@ -238,8 +234,8 @@ def remove_row(items, clusters, postings, row, cluster):
 @kernel
 def clear_table(clusters, cluster):
     """Take all rows' counts out of a cluster."""
-    note_change(clusters, cluster)
-    clusters.size[cluster] = clusters.total[cluster] = clusters.used[cluster] = 0
+    change_size(clusters, cluster, -clusters.size[cluster])
+    clusters.total[cluster] = clusters.used[cluster] = 0
     start = clusters.start[cluster]
     for at in range(start, start + (1 << clusters.bits[cluster])):
         clusters.slots[at, 0] = -1
@@ -331,7 +327,6 @@ def rebuild_empty(clusters):
 @kernel
 def no_longer_empty(clusters, cluster):
     """Take a cluster off the list of empty ones."""
-    note_birth(clusters)
     last = len(clusters.size)
     clusters.empty[last] -= 1
     mover = clusters.empty[clusters.empty[last]]
@@ -342,7 +337,6 @@ def no_longer_empty(clusters, cluster):
 @kernel
 def now_empty(clusters, cluster):
     """Put a cluster on the list of empty ones."""
-    note_birth(clusters)
     last = len(clusters.size)
     clusters.empty[clusters.empty[last]] = cluster
     clusters.place[cluster] = clusters.empty[last]
