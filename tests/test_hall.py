@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from shoal import errors, progress
+from shoal import errors, jit, progress
 from shoal.base import Estimator, Roster, as_rows, as_weights
 from shoal.threads import n_threads_available, ordered_map, row_blocks
 
@@ -152,6 +152,16 @@ def test_progress_goes_to_standard_error_with_an_eta(capsys, monkeypatch):
     assert "guessed the column" in err
     assert "reading: 5 of 10, eta" in err
     assert "rows 5,000" in err
+
+
+def test_compiling_is_told_once_and_only_if_there_is_any(capsys):
+    with progress.shown():
+        jit.njit(lambda x: x + 1)(1)
+        jit.njit(lambda x: x + 2)(1)
+    assert capsys.readouterr().err.count("compiling for this machine") == 1
+    with progress.shown():
+        pass
+    assert capsys.readouterr().err == ""
 
 
 def test_the_library_is_silent_by_default(capsys):

@@ -69,6 +69,7 @@ class Bars:
             disable=not self.console.is_terminal,
         )
         self.names: dict[int, tuple[str, float]] = {}
+        self.said: set[str] = set()
         self.last_line = 0.0
 
     def start(self, what: str, total: float | None) -> int:
@@ -111,6 +112,14 @@ def shown() -> Iterator[None]:
 def say(message: str) -> None:
     """One line for the person watching, if anyone is: what was guessed, chosen, dropped."""
     _display.get().say(message)
+
+
+def say_once(message: str) -> None:
+    """The same, but not again while the same bars are shown."""
+    display = _display.get()
+    if isinstance(display, Bars) and message not in display.said:
+        display.said.add(message)
+        display.say(message)
 
 
 @contextmanager
