@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.families.counts_kernels import DEAD, count_of, level_of
+from shoal.families.proposals_kernels import find_score
 from shoal.families.scores_kernels import BERNOULLI, NOTHING, absent_without, rank_terms
 from shoal.jit import inline_kernel, kernel, sum_kernel
 
@@ -230,19 +231,22 @@ def keep_scores(clusters, lists, row, n_chosen, work):
         cluster = lists.candidates[row, at]
         if cluster < 0:
             break
-        if clusters.changed[cluster] > lists.scored[row]:
-            lists.scores[row, at] = NOTHING
-        for place in range(n_chosen):
-            if work.chosen[place] == cluster:
-                lists.scores[row, at] = work.scores[place]
+        score = find_score(work, n_chosen, cluster)
+        if score > NOTHING or clusters.changed[cluster] > lists.scored[row]:
+            lists.scores[row, at] = score
     lists.scored[row] = clusters.clock[0]
 
 
 @kernel
-def replace_list(clusters, lists, row, n_chosen, work):
-    """Let those chosen be the row's list, with the scores that are known of them."""
+def recall_scores(clusters, lists, row, n_chosen, work):
+    """The scores that are known of those chosen."""
     for at in range(n_chosen):
         work.scores[at] = known_score(clusters, lists, row, work.chosen[at])
+
+
+@kernel
+def store_list(lists, row, n_chosen, work):
+    """Let those chosen be the row's list, with their scores."""
     for at in range(lists.candidates.shape[1]):
         lists.candidates[row, at] = work.chosen[at] if at < n_chosen else -1
     for at in range(min(n_chosen, lists.scores.shape[1])):
@@ -263,6 +267,5 @@ def remember_candidates(lists, row, own, own_score, n_chosen, score_of_empty, ke
             work.chosen[n_kept] = work.chosen[at]
             work.scores[n_kept] = work.scores[at]
             n_kept += 1
-    for at in range(lists.candidates.shape[1]):
-        lists.candidates[row, at] = work.chosen[at] if at < n_kept else -1
+    store_list(lists, row, n_kept, work)
     return n_kept

@@ -228,6 +228,7 @@ def propose_ranked(items, prior, clusters, hashes, row, own, own_score, tuning, 
     for cluster in range(len(scores)):
         if scores[cluster] > NOTHING:
             n_chosen = offer(work, n_chosen, most, cluster, scores[cluster])
+    work.scores[:n_chosen] = NOTHING
     score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
     return propose_row(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
 

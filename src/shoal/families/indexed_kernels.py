@@ -15,18 +15,19 @@ from shoal.families.candidates_kernels import (
     list_candidates,
     list_others,
     recall_candidates,
+    recall_scores,
     remember_candidates,
-    replace_list,
+    store_list,
 )
 from shoal.families.counts_kernels import has_room
 from shoal.families.proposals_kernels import (
     ACCEPTED,
     LISTED,
     PROPOSED,
-    SCORED,
     SKIPPED,
     move_row,
     propose,
+    score_candidates,
     score_own,
 )
 from shoal.families.random_kernels import uniform
@@ -91,30 +92,19 @@ def list_rows(items, prior, clusters, postings, lists, tuning, first, last, n_sw
             if clusters.size[own] > 1:
                 n_chosen = min(n_chosen + 1, most)
                 work.chosen[n_chosen - 1] = own
-            replace_list(clusters, lists, row, n_chosen, work)
-
-
-@kernel
-def score_chosen(items, prior, clusters, lists, row, own, n_chosen, tally, work):
-    """Exact scores of the candidates, and of the row where it is (returned): computed where they are not known."""
-    own_score = known_score(clusters, lists, row, own) if clusters.size[own] > 1 else NOTHING
-    if own_score == NOTHING:
-        own_score = score_own(items, prior, clusters, row, own, work)
-    for at in range(n_chosen):
-        cluster = work.chosen[at]
-        score = own_score if cluster == own else known_score(clusters, lists, row, cluster)
-        if score == NOTHING:
-            score = score_row(items, prior, clusters, row, cluster, False, work.marked)
-            tally[SCORED] += 1
-        work.scores[at] = score
-    return own_score
+            recall_scores(clusters, lists, row, n_chosen, work)
+            store_list(lists, row, n_chosen, work)
 
 
 @kernel
 def decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, tally, work):
     """Where a visit takes a row, its candidates chosen: its own cluster if nowhere else. Reads the clusters only."""
     own = clusters.labels[row]
-    own_score = score_chosen(items, prior, clusters, lists, row, own, n_chosen, tally, work)
+    own_score = known_score(clusters, lists, row, own) if clusters.size[own] > 1 else NOTHING
+    if own_score == NOTHING:
+        own_score = score_own(items, prior, clusters, row, own, work)
+    recall_scores(clusters, lists, row, n_chosen, work)
+    score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work)
     if fresh and tuning.keep > 0 and not tuning.fixed:
         n_empty = clusters.empty[len(clusters.size)] + (1 if clusters.size[own] == 1 else 0)
         empty_score = score_empty(items, prior, clusters, row, n_empty)

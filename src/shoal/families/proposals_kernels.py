@@ -25,12 +25,12 @@ def score_own(items, prior, clusters, row, own, work):
 
 @kernel
 def score_candidates(items, prior, clusters, row, own, own_score, n_chosen, tally, work):
-    """Exact scores of the candidates."""
+    """Exact scores of the candidates, where they are not known (NOTHING)."""
     for at in range(n_chosen):
         cluster = work.chosen[at]
         if cluster == own:
             work.scores[at] = own_score
-        else:
+        elif work.scores[at] == NOTHING:
             work.scores[at] = score_row(items, prior, clusters, row, cluster, False, work.marked)
             tally[SCORED] += 1
 
