@@ -33,7 +33,9 @@ def posting_gains(postings, gain, touched, feature, amount, base, weight, n_touc
     for at in range(start, start + postings.length[feature]):
         slot, count = slots[at], float(amounts[at])
         ratio = math.log(1.0 + count * per_count) if once else log_rising(count / scale, base, amount)
-        more = weight * ratio
+        # A word whose count fell to 0 gains 0, but a difference of log Gammas may round to -1e-15. A gain below 0 would not
+        # be noted in `touched`, never be cleared, and gather the gains of every later document.
+        more = max(0.0, weight * ratio)
         # no branch: whether a cluster was met before is a coin that no processor can guess
         had = gain[slot]
         touched[n_touched] = slot
