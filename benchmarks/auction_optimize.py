@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from common import Timer, peak_mb, record
-from shoal.auction.problem import Problem, Row, is_feasible
-from shoal.auction.solver import solve
+from shoal.auction.solver.problem import Problem, Row, is_feasible
+from shoal.auction.solver.solve import solve
 
 ROW_SIZE = 1e4  # HiGHS is at its best with rows of this size
 
@@ -42,7 +42,7 @@ def instance(n_classes: int, n_alphas: int, n_reserves: int, seed: int) -> tuple
             tables[2][rows, at] = views * mainline
     now = n_alphas // 2 * n_reserves + n_reserves // 2
     before = [float(table[:, now].sum(dtype=float)) for table in tables]
-    rows_ = [Row("revenue", tables[1], before[1], True), Row("mliy", tables[2], 1.05 * before[2], False)]
+    rows_ = [Row("revenue", tables[1], before[1], True), Row("mainline_yield", tables[2], 1.05 * before[2], False)]
     return Problem(tables[0], rows_), before[0]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from common import Timer, peak_mb, record
 from shoal.auction import AuctionLog, Policy, Settings, replay
-from shoal.auction.model import in_order
+from shoal.auction.auction_log import in_order
 from shoal.threads import n_threads_available
 
 ALPHAS = (0.6, 0.8, 1.0, 1.2, 1.5)

@@ -18,9 +18,9 @@ import numpy as np
 
 from common import PLOTS, RESULTS, Timer, peak_mb, record
 from shoal.auction import Market, Settings, evaluate
+from shoal.auction.baseline_policy import COARSE, WELL_TUNED, baseline_policy
 from shoal.auction.cluster import cluster_keywords
 from shoal.auction.landscape import landscapes
-from shoal.auction.production import COARSE, WELL_TUNED, production
 
 REACTING, SILENT = {"reacting": 0.6}, {"reacting": 0.0}
 # name -> (market, production policy, relative settings for the paper's methods)
@@ -48,7 +48,7 @@ def one(scenario: str, seed: int, only_ours: bool = False) -> None:
     knobs, tuning, relative = SCENARIOS[scenario]
     with Timer() as timer:
         market = Market(random_state=seed, **knobs)
-        before = production(market, tuning=tuning)
+        before = baseline_policy(market, tuning=tuning)
         log = market.log(before.policy)
         in_two = cluster_keywords(landscapes(log.on_days(range(7))), K, random_state=seed)
         methods = ["k-GMM", "k-means", "k-Gauss", ("k-bins prod", before.bins), "k-bins", "random"]
@@ -63,7 +63,7 @@ def one(scenario: str, seed: int, only_ours: bool = False) -> None:
             random_state=seed,
             seconds=10.0,
         )
-    per_cent = lambda change: {name: round(100 * change[name], 3) for name in ("clicks", "revenue", "mliy")}  # noqa: E731
+    per_cent = lambda change: {name: round(100 * change[name], 3) for name in ("clicks", "revenue", "mainline_yield")}  # noqa: E731
     quality = {}
     for result in found.results:
         if result.plan is None:
@@ -115,7 +115,7 @@ def summary() -> None:
         if not rows:
             continue
         print(
-            f"\n{scenario}, {len(rows)} seeds: adjusted | on own terms | held out: clicks, revenue, mliy | "
+            f"\n{scenario}, {len(rows)} seeds: adjusted | on own terms | held out: clicks, revenue, mainline_yield | "
             f"with reacting bidders"
         )
         for method in methods:
@@ -124,7 +124,7 @@ def summary() -> None:
                 print(f"  {method:<12} infeasible in every seed")
                 continue
             parts = [mean_and_error([row[kind] for row in good]) for kind in ("adjusted", "own terms")]
-            names = ("clicks", "revenue", "mliy")
+            names = ("clicks", "revenue", "mainline_yield")
             for kind in ("out", "reacting"):
                 means = [np.mean([row[kind][name] for row in good]) for name in names]
                 parts.append(" ".join(f"{mean:6.2f}" for mean in means))
@@ -139,7 +139,7 @@ def summary() -> None:
         held = [row["shoal"]["out"] for row in rows]
         print(
             f"  shoal held out: revenue {mean_and_error([h['revenue'] for h in held])} (>= 0 asked), "
-            f"mliy {mean_and_error([h['mliy'] for h in held])} (<= 5 asked)"
+            f"mainline_yield {mean_and_error([h['mainline_yield'] for h in held])} (<= 5 asked)"
         )
 
 
@@ -153,9 +153,9 @@ def plot() -> None:
     recorded = lines()
     shown = [name for name in SCENARIOS if any(scenario == name for scenario, _ in recorded)]
     methods = ("k-bins prod", "k-Gauss", "k-means", "k-GMM", "k-GMM 2-D", "keyword", "shoal")
-    colours = ("#b9c0c7", "#8fa3b8", "#6b8fb5", "#3f77b0", "#1f5d9c", "#e3b778", "#e07b28")
+    colors = ("#b9c0c7", "#8fa3b8", "#6b8fb5", "#3f77b0", "#1f5d9c", "#e3b778", "#e07b28")
     figure, axis = plt.subplots(figsize=(10, 4.2), layout="constrained")
-    for at, (method, colour) in enumerate(zip(methods, colours, strict=True)):
+    for at, (method, color) in enumerate(zip(methods, colors, strict=True)):
         means, errors = [], []
         for scenario in shown:
             rows = [row["quality"][method] for (name, _), row in recorded.items() if name == scenario]
@@ -163,7 +163,7 @@ def plot() -> None:
             means.append(np.mean(values))
             errors.append(np.std(values, ddof=1) / np.sqrt(len(values)))
         places = np.arange(len(shown)) + (at - 3) * 0.12
-        axis.bar(places, means, 0.12, yerr=errors, color=colour, label=method, error_kw={"lw": 0.8})
+        axis.bar(places, means, 0.12, yerr=errors, color=color, label=method, error_kw={"lw": 0.8})
     axis.axhline(0, color="#444", lw=0.8)
     axis.set_xticks(range(len(shown)), [f"{name}\n{NAMES[name]}" for name in shown])
     axis.set_ylabel("clicks gained on held-out days, %\n(missed limits charged)")

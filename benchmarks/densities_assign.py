@@ -1,4 +1,4 @@
-"""One assignment step of a million two-component mixtures to 2,000 centres, against the formula broadcast by numpy.
+"""One assignment step of a million two-component mixtures to 2,000 centers, against the formula broadcast by numpy.
 
     python benchmarks/densities_assign.py [rows] [share of the rows given to numpy]
 
@@ -15,7 +15,7 @@ import numpy as np
 from common import Timer, peak_mb, record
 from shoal.densities import DensityKMeans
 from shoal.densities.gaussian import GaussianMixture
-from shoal.densities.steps import centre_side, nearest_centres, row_side
+from shoal.densities.statistics import center_side, nearest_centers, row_side
 
 K = 2000
 
@@ -28,10 +28,10 @@ def mixtures(n: int, seed: int = 0) -> np.ndarray:
     return np.column_stack([rng.dirichlet([3, 5], n), means, variances])
 
 
-def by_the_formula(X: np.ndarray, centres: np.ndarray, block: int = 256) -> np.ndarray:
-    """argmin over centres of D(pi || omega) + sum_z pi_z D(p_z || q_z), with numpy broadcasting."""
+def by_the_formula(X: np.ndarray, centers: np.ndarray, block: int = 256) -> np.ndarray:
+    """argmin over centers of D(pi || omega) + sum_z pi_z D(p_z || q_z), with numpy broadcasting."""
     labels = np.empty(len(X), np.int64)
-    pi, mp, vp = centres[:, :2], centres[:, 2:4], centres[:, 4:]
+    pi, mp, vp = centers[:, :2], centers[:, 2:4], centers[:, 4:]
     for first in range(0, len(X), block):
         q = X[first : first + block, None]
         om, mq, vq = q[:, :, :2], q[:, :, 2:4], q[:, :, 4:]
@@ -45,15 +45,15 @@ def main() -> None:
     share = float(sys.argv[2]) if len(sys.argv) > 2 else 0.01
     X = mixtures(n)
     model = DensityKMeans(K, family="gaussian_mixture", n_init=1, max_iter=3, smoothing=0, random_state=0)
-    centres = model.fit(X[:: max(1, n // 40_000)]).cluster_centers_
+    centers = model.fit(X[:: max(1, n // 40_000)]).cluster_centers_
     family = GaussianMixture(2)
     origin = model.origin_
-    rows = row_side(family, "centre", X - origin)
-    side = centre_side(family, "centre", centres - origin)
+    rows = row_side(family, "center", X - origin)
+    side = center_side(family, "center", centers - origin)
     times = []
     for _ in range(3):
         with Timer() as timer:
-            labels, _ = nearest_centres(rows, side)
+            labels, _ = nearest_centers(rows, side)
         times.append(timer.seconds)
     with Timer() as product:  # the same identity through BLAS and numpy's argmin, in double precision
         double = np.empty(n, np.int64)
@@ -61,13 +61,13 @@ def main() -> None:
             double[first : first + 2000] = (side.constants - rows.stats[first : first + 2000] @ side.stats.T).argmin(1)
     part = X[: max(1000, int(n * share))]
     with Timer() as slow:
-        direct = by_the_formula(part, centres)
+        direct = by_the_formula(part, centers)
     rival = slow.seconds * n / len(part)
     differ = int((labels != double).sum())
     assert (direct != labels[: len(part)]).mean() < 1e-4  # ties in the last digits only
     record(
         "densities",
-        workload=f"assign {n:,} mixtures to {K:,} centres",
+        workload=f"assign {n:,} mixtures to {K:,} centers",
         model="DensityKMeans assignment step",
         seconds=min(times),
         rival="KL by numpy broadcasting in blocks (scaled from a share of the rows)",

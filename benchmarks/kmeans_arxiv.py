@@ -21,7 +21,7 @@ WAYS = {
 
 
 def scikit_learn(X, seeds, categories, k: int) -> None:
-    """Two iterations tell the time of one; its centres are dense: k x d numbers, several times over."""
+    """Two iterations tell the time of one; its centers are dense: k x d numbers, several times over."""
     from sklearn.cluster import KMeans
     from sklearn.preprocessing import normalize
 
@@ -69,6 +69,6 @@ def main(ks: list[int], ways: list[str]) -> None:
 
 if __name__ == "__main__":
     # `kmeans_arxiv.py 1000 exact "sparse p=50"` measures part of it; `kmeans_arxiv.py 1000 sklearn` the rival, which at
-    # k = 10,000 would need 8 GB for each copy of its centres.
+    # k = 10,000 would need 8 GB for each copy of its centers.
     given = [int(word) for word in sys.argv[1:] if word.isdigit()]
     main(given or [1000, 10_000], [word for word in sys.argv[1:] if not word.isdigit()] or list(WAYS))

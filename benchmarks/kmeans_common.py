@@ -57,7 +57,7 @@ def labelled_texts(path: str) -> tuple[sp.csr_matrix, np.ndarray]:
 
 
 def psi_of(X: sp.csr_matrix, labels: np.ndarray) -> float:
-    """The mean cosine to the full centres of these labels: the length of the sum of a cluster's unit rows, added up."""
+    """The mean cosine to the full centers of these labels: the length of the sum of a cluster's unit rows, added up."""
     lengths = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
     won = np.flatnonzero((labels >= 0) & (lengths > 0))
     k = int(labels.max()) + 1
@@ -79,7 +79,7 @@ def compile_kernels() -> None:
 
 
 def seed_rows(X: sp.csr_matrix, k: int, init: str = "k-means++", seed: int = 0) -> sp.csr_matrix:
-    """The same first centres for everybody."""
+    """The same first centers for everybody."""
     from shoal.kmeans.rows import unit_rows
     from shoal.kmeans.seeding import choose_seeds
 

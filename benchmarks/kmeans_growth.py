@@ -37,11 +37,11 @@ def plot(curves: dict[str, list[float]]) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(7, 4.5), layout="constrained")
-    for (name, seconds), colour in zip(curves.items(), ("#1f5f8b", "#c8553d"), strict=True):
+    for (name, seconds), color in zip(curves.items(), ("#1f5f8b", "#c8553d"), strict=True):
         power = np.polyfit(np.log(KS), np.log(seconds), 1)[0]
-        axes.loglog(KS, seconds, "o-", color=colour, label=f"{name}: time ~ k^{power:.2f}")
+        axes.loglog(KS, seconds, "o-", color=color, label=f"{name}: time ~ k^{power:.2f}")
         line = [seconds[0] * k / KS[0] for k in KS]
-        axes.loglog(KS, line, ":", color=colour, alpha=0.6, label=f"{name}, if it grew as k")
+        axes.loglog(KS, line, ":", color=color, alpha=0.6, label=f"{name}, if it grew as k")
     axes.set(xlabel="clusters k", ylabel="seconds per iteration", title="50,000 Zipf documents, 100,000 words, 2 cores")
     axes.legend(frameon=False)
     axes.grid(alpha=0.3, which="both", linewidth=0.5)

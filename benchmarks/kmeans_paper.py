@@ -1,13 +1,13 @@
 """The paper's Tables 2 and 3 regenerated: 1,000,000 documents, 7,000,000 words, ~95 a row, k = 1000 and 6000.
 
-Time per iteration is given as a ratio to plain Lloyd (every row against every centre through the same index, no bounds,
-no thinning), psi with the full centres of the final labels, and how many rows no centre retrieved.
+Time per iteration is given as a ratio to plain Lloyd (every row against every center through the same index, no bounds,
+no thinning), psi with the full centers of the final labels, and how many rows no center retrieved.
 
     kmeans_paper.py auto 1000       the full fit, seeding included
     kmeans_paper.py plain 1000      plain Lloyd, timed on a part of the rows and scaled
-    kmeans_paper.py sparse 1000     points pick thinned centres, p = 500, 200, 100, 50
-    kmeans_paper.py wand 1000       centres pick points, l = 100, 10, 1 and p = none, 500, 200, 100, 50
-    kmeans_paper.py wand_fit 1000   five iterations of centres that pick points, p = 50
+    kmeans_paper.py sparse 1000     points pick thinned centers, p = 500, 200, 100, 50
+    kmeans_paper.py wand 1000       centers pick points, l = 100, 10, 1 and p = none, 500, 200, 100, 50
+    kmeans_paper.py wand_fit 1000   five iterations of centers that pick points, p = 50
     kmeans_paper.py grid            every l and p on 20,000 documents: psi, unassigned, processor time
 """
 
@@ -22,7 +22,7 @@ from common import Timer, peak_mb, record
 from kmeans_common import STEPS, compile_kernels, psi_of, zipf_documents
 from shoal.jit import kernel
 from shoal.kmeans import SphericalKMeans
-from shoal.kmeans.centres import Centres, centres_from_rows, index_centres, thinned, update_centres
+from shoal.kmeans.centers import Centers, centers_from_rows, index_centers, thinned, update_centers
 from shoal.kmeans.exact import assign
 from shoal.kmeans.exact_kernels import add_lines, add_lists, largest
 from shoal.kmeans.inverted_index import InvertedIndex, postings_of
@@ -55,13 +55,13 @@ def line(k: int, name: str, seconds: float, **facts) -> None:
     )  # fmt: skip
 
 
-def settled_centres(rows: UnitRows, k: int) -> Centres:
-    """Centres like those in the middle of a fit: three thinned steps from random rows, then full."""
-    centres = centres_from_rows(rows, choose_seeds(rows, np.ones(rows.n_rows), k, "random", np.random.default_rng(0)))
+def settled_centers(rows: UnitRows, k: int) -> Centers:
+    """Centers like those in the middle of a fit: three thinned steps from random rows, then full."""
+    centers = centers_from_rows(rows, choose_seeds(rows, np.ones(rows.n_rows), k, "random", np.random.default_rng(0)))
     for _ in range(3):
-        labels, _ = assign(rows, index_centres(thinned(centres, 50), rows.n_ranks))
-        centres = update_centres(rows, np.ones(rows.n_rows), labels, k).centres.filled_from(centres)
-    return centres
+        labels, _ = assign(rows, index_centers(thinned(centers, 50), rows.n_ranks))
+        centers = update_centers(rows, np.ones(rows.n_rows), labels, k).centers.filled_from(centers)
+    return centers
 
 
 def full_auto(X, k: int) -> None:
@@ -79,7 +79,7 @@ def full_auto(X, k: int) -> None:
 
 @kernel
 def score_all(indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, places, weights, k):
-    """Every row against every centre, no bounds: plain Lloyd through the same index."""
+    """Every row against every center, no bounds: plain Lloyd through the same index."""
     sums, lines, line_values = np.empty(k, np.float32), np.empty(4096, np.int64), np.empty(4096, np.float32)
     total = 0
     for row in range(start, stop):
@@ -92,17 +92,17 @@ def score_all(indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, pla
 
 def plain(X, k: int) -> None:
     rows = unit_rows(X)
-    centres = settled_centres(rows, k)
+    centers = settled_centers(rows, k)
     some = take_rows(rows, np.arange(0, N, 50))
     with Timer() as indexing:
-        index = index_centres(centres, rows.n_ranks)
+        index = index_centers(centers, rows.n_ranks)
     score_all(some.indptr, some.ranks, some.values, 0, 1, *index.arrays, k)  # compiles
     halves = [(0, some.n_rows // 2), (some.n_rows // 2, some.n_rows)]
     with Timer() as scoring:
         list(ordered_map(lambda half: score_all(some.indptr, some.ranks, some.values, *half, *index.arrays, k), halves))
-    labels, _ = assign(rows, index_centres(thinned(centres, 50), rows.n_ranks))
+    labels, _ = assign(rows, index_centers(thinned(centers, 50), rows.n_ranks))
     with Timer() as updating:
-        update_centres(rows, np.ones(N), labels, k)
+        update_centers(rows, np.ones(N), labels, k)
     seconds = indexing.seconds + 50 * scoring.seconds + updating.seconds
     line(k, "plain k-means", seconds, note="scoring timed on 20,000 rows and scaled to 1,000,000", quality=None)
 
@@ -120,20 +120,20 @@ def sparse(X, k: int) -> None:
 
 
 def wand(X, k: int) -> None:
-    """Timed on 16 centres from a cold start, and scaled."""
+    """Timed on 16 centers from a cold start, and scaled."""
     rows = unit_rows(X)
-    centres = settled_centres(rows, k)
+    centers = settled_centers(rows, k)
     with Timer() as building:
         postings = postings_of(rows)
     for top, p in [(100, None), (10, None), (1, None), (10, 500), (10, 200), (10, 100), (10, 50), (1, 50)]:
         few = np.linspace(0, k - 1, 16).astype(np.int64)
-        asked = (centres if p is None else thinned(centres, p)).take(few)
+        asked = (centers if p is None else thinned(centers, p)).take(few)
         assigner = WandAssigner(rows, postings, top=top, features_kept=p, thresholds="safe")
         with Timer() as timer:
             assigner.assign(asked, None)
         line(
             k, f"wand l={top} p={p or 'none'}", timer.seconds * k / few.size, quality=None,
-            note=f"{few.size} centres, cold thresholds, scaled to k", index_seconds=building.seconds,
+            note=f"{few.size} centers, cold thresholds, scaled to k", index_seconds=building.seconds,
         )  # fmt: skip
 
 

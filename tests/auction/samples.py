@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from shoal.auction.model import AuctionLog, PageLayout, Policy, in_order
+from shoal.auction.auction_log import AuctionLog, PageLayout, Policy, in_order
 
 
 def random_log(seed, *, n_auctions=60, n_keywords=5, n_days=3, ties=True, layout=None):

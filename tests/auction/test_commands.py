@@ -33,7 +33,7 @@ def test_steps(log, tmp_path):
 
 
 def test_optimize_and_report(log, tmp_path):
-    said = run("optimize", log, "--revenue", 1.0, "--mliy", 1.05, "-k", 4, "--out", tmp_path / "plan", "-q")
+    said = run("optimize", log, "--revenue", 1.0, "--mainline-yield", 1.05, "-k", 4, "--out", tmp_path / "plan", "-q")
     assert "on days left out" in said
     assert len(pd.read_csv(tmp_path / "plan" / "keywords.csv")) == 40
     said = run("report", log, "-k", 4, "--out", tmp_path / "report.html", "-q")

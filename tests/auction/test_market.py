@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from shoal.auction import Market, Policy, landscapes, production
+from shoal.auction import Market, Policy, baseline_policy, landscapes
 from shoal.auction.calibrate import calibrate
 from shoal.auction.cluster import METHODS, cluster_keywords
 from shoal.auction.landscape import COORDINATES
@@ -48,11 +48,11 @@ def test_bids_are_whole_cents_and_rates_are_rates(log):
     assert log.clicked[log.section == 0].sum() == 0
 
 
-def test_production_is_a_policy_that_shows_about_as_much_as_asked(market):
-    made = production(market, tuning="coarse")
+def test_the_baseline_policy_is_one_that_shows_about_as_much_as_asked(market):
+    made = baseline_policy(market, tuning="coarse")
     shown = market.log(made.policy)
-    mliy = (shown.weight[shown.auction_of_bids()] * (shown.section == 1)).sum() / shown.weight.sum()
-    assert 0.5 < mliy < 2.5
+    mainline_yield = (shown.weight[shown.auction_of_bids()] * (shown.section == 1)).sum() / shown.weight.sum()
+    assert 0.5 < mainline_yield < 2.5
     assert made.bins.max() < 20
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from auction.samples import random_log
-from shoal.auction import Infeasible, Market, Settings, evaluate, optimize, production, recommend, replay
+from shoal.auction import Infeasible, Market, Settings, baseline_policy, evaluate, optimize, recommend, replay
 from shoal.auction.evaluate import OURS, UNGUARDED, adjusted, day_intervals
-from shoal.auction.levels import Level, hold_out, levels_for, margins_from
 from shoal.auction.optimize import shrunken
 from shoal.auction.plots import drawing
+from shoal.auction.recommend import Level, hold_out, levels_for, margins_from
 from shoal.auction.report import write_report
 from shoal.errors import BadInput, MissingExtra
 
@@ -25,7 +25,7 @@ def market():
 
 @pytest.fixture(scope="module")
 def log(market):
-    return market.log(production(market, tuning="coarse").policy)
+    return market.log(baseline_policy(market, tuning="coarse").policy)
 
 
 @pytest.fixture(scope="module")
@@ -39,18 +39,18 @@ def test_keyword_level_is_never_worse_in_sample(table):
     assert keyword.predicted.clicks >= cluster.predicted.clicks - 1e-6 * keyword.predicted.clicks
     for plan in (keyword, cluster):
         assert plan.lift()["revenue"] >= -1e-9
-        assert plan.lift()["mliy"] <= 0.05 + 1e-9
+        assert plan.lift()["mainline_yield"] <= 0.05 + 1e-9
         assert plan.gap <= 1e-3  # certified, whatever time the machine had
     assert all(len(set(cluster.choice[clusters == c])) == 1 for c in range(8))
 
 
 def test_objectives_and_limits(table):
-    plan = optimize(table, maximise="revenue", clicks=0.98, mliy=None, iy=1.0)
+    plan = optimize(table, maximize="revenue", clicks=0.98, mainline_yield=None, ad_yield=1.0)
     assert plan.lift()["revenue"] > 0
     assert plan.lift()["clicks"] >= -0.02 - 1e-9
-    assert plan.lift()["iy"] <= 1e-9
-    assert set(plan.shadow_prices) == {"clicks", "iy"}
-    free = optimize(table, revenue=None, mliy=None)
+    assert plan.lift()["ad_yield"] <= 1e-9
+    assert set(plan.shadow_prices) == {"clicks", "ad_yield"}
+    free = optimize(table, revenue=None, mainline_yield=None)
     assert free.predicted.clicks == pytest.approx(table.over_days().clicks.max(1).sum())
 
 
@@ -59,12 +59,12 @@ def test_infeasible_names_the_limit_and_what_can_be_reached(table):
         optimize(table, revenue=9.0)
     reachable = caught.value.achievable["revenue"]
     assert 1 < reachable < 9
-    optimize(table, revenue=0.999 * reachable, mliy=None)
+    optimize(table, revenue=0.999 * reachable, mainline_yield=None)
     with pytest.raises(Infeasible, match="cannot all be kept together") as caught:
-        optimize(table, revenue=0.97 * reachable, mliy=0.6)
-    assert set(caught.value.achievable) == {"revenue", "mliy"}
-    with pytest.raises(BadInput, match="maximise is 'fame'"):
-        optimize(table, maximise="fame")
+        optimize(table, revenue=0.97 * reachable, mainline_yield=0.6)
+    assert set(caught.value.achievable) == {"revenue", "mainline_yield"}
+    with pytest.raises(BadInput, match="maximize is 'fame'"):
+        optimize(table, maximize="fame")
 
 
 def test_shrinking_runs_from_keywords_to_clusters(table):
@@ -83,9 +83,9 @@ def test_held_out_days_are_really_left_out(table):
     assert len(held.by_day) == 6
     plan = optimize(table.over_days([0, 1, 2, 4, 5]), tol=1e-3, seconds=2)
     day = table.over_days([3])
-    change = day.under(plan.choice).clicks / day.as_it_was().clicks - 1
+    change = day.under(plan.choice).clicks / day.baseline().clicks - 1
     assert held.by_day[3]["clicks"] == pytest.approx(change, abs=2e-3)
-    limits = {"revenue": 1.0, "mliy": 1.05}
+    limits = {"revenue": 1.0, "mainline_yield": 1.05}
     margins = margins_from(held, limits)
     worst = min(held.lift["revenue"], held.later["revenue"], held.earlier["revenue"])
     wanted = -worst + 2 * held.error("revenue")
@@ -143,8 +143,8 @@ def test_evaluation_side_by_side_and_the_report(log, market, tmp_path):
 
 
 def test_adjusted_charges_for_missed_revenue_and_credits_unused_room():
-    limits, prices = {"revenue": 1.0, "mliy": 1.05}, {"revenue": 0.5, "mliy": 2.0}
-    change = {"clicks": 0.10, "revenue": -0.02, "mliy": 0.04}
+    limits, prices = {"revenue": 1.0, "mainline_yield": 1.05}, {"revenue": 0.5, "mainline_yield": 2.0}
+    change = {"clicks": 0.10, "revenue": -0.02, "mainline_yield": 0.04}
     assert adjusted(change, limits, prices, "clicks") == pytest.approx(0.10 - 0.01 + 0.02)
     assert adjusted({**change, "revenue": 0.3}, limits, prices, "clicks") == pytest.approx(0.12)
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from auction.samples import random_log
 from oracles import auction as oracle
-from shoal.auction.model import PageLayout, Policy
+from shoal.auction.auction_log import PageLayout, Policy
 from shoal.auction.pages import shown_pages
 from shoal.auction.replay import Settings, replay, replay_policy
 from shoal.errors import BadInput
@@ -50,7 +50,7 @@ def test_relative_settings_change_each_keywords_own_policy(seed):
     for part, quo, column in zip(table.totals, table.status_quo, as_logged.T, strict=True):
         close(part[:, choice.status_quo], column)
         close(quo, column)
-    assert table.as_it_was().clicks == pytest.approx(as_logged[:, 0].sum())
+    assert table.baseline().clicks == pytest.approx(as_logged[:, 0].sum())
 
 
 def test_days_and_clusters_add_up():

@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from oracles import auction as oracle
-from shoal.auction.dual import minimise
-from shoal.auction.problem import Problem, Row, is_feasible
-from shoal.auction.solver import solve
+from shoal.auction.solver.dual import minimize
+from shoal.auction.solver.problem import Problem, Row, is_feasible
+from shoal.auction.solver.solve import solve
 
 
 def curves(seed, n_classes, n_items, n_rows=2):
@@ -23,8 +23,8 @@ def curves(seed, n_classes, n_items, n_rows=2):
     middle = n_items // 2
     rows = [
         Row("revenue", revenue, float(revenue[:, middle].sum()), True),
-        Row("mliy", shown, 1.05 * float(shown[:, middle].sum()), False),
-        Row("iy", everything, 1.1 * float(everything[:, middle].sum()), False),
+        Row("mainline_yield", shown, 1.05 * float(shown[:, middle].sum()), False),
+        Row("ad_yield", everything, 1.1 * float(everything[:, middle].sum()), False),
     ]
     return clicks, rows[:n_rows]
 
@@ -84,14 +84,14 @@ def test_many_classes_end_with_a_small_certified_gap(dtype):
 
 
 def test_prices_are_shadow_prices():
-    """A little more room in a row is worth its price."""
+    """A little more capacity in a row is worth its price."""
     value, rows = curves(2, 3000, 40)
-    base = minimise(Problem(value, rows))
+    base = minimize(Problem(value, rows))
     step = 1e-4
     looser = [Row(r.name, r.amounts, r.bound * (1 - step if r.at_least else 1 + step), r.at_least) for r in rows]
     for at in range(2):
         moved = [*rows[:at], looser[at], *rows[at + 1 :]]
-        gained = minimise(Problem(value, moved)).bound - base.bound
+        gained = minimize(Problem(value, moved)).bound - base.bound
         assert gained == pytest.approx(base.prices[at] * step, rel=0.05, abs=1e-7)
 
 

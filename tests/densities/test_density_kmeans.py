@@ -6,7 +6,7 @@ from oracles import densities as oracle
 from shoal.densities import FAMILIES, DensityKMeans
 from shoal.densities.density_kmeans import SIMPLE_FAMILIES
 from shoal.densities.gaussian import GaussianMixture
-from shoal.densities.steps import accumulate, centre_side, divergences, merge, nearest_centres, row_side
+from shoal.densities.statistics import accumulate, center_side, divergences, merge, nearest_centers, row_side
 from shoal.errors import BadInput
 
 
@@ -14,7 +14,7 @@ def data(family, n=120, seed=0):
     return oracle.rows_of(family, n, np.random.default_rng(seed))
 
 
-@pytest.mark.parametrize("direction", ["centre", "pooled"])
+@pytest.mark.parametrize("direction", ["center", "pooled"])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_fit_keeps_its_promises(family, direction):
     X = data(family)
@@ -22,7 +22,7 @@ def test_fit_keeps_its_promises(family, direction):
     history = np.array(model.objective_history_)
     assert (np.diff(history) <= 1e-9 * history[:-1]).all()
     C = model.cluster_centers_
-    D = oracle.table(family, C, X).T if direction == "centre" else oracle.table(family, X, C)
+    D = oracle.table(family, C, X).T if direction == "center" else oracle.table(family, X, C)
     np.testing.assert_array_equal(model.labels_, D.argmin(1))
     np.testing.assert_allclose(model.divergences_, D.min(1), rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(model.transform(X), D, rtol=1e-7, atol=1e-9)
@@ -41,14 +41,14 @@ def test_stopped_early_attributes_still_agree(max_iter):
     assert model.objective_ == pytest.approx(model.divergences_.sum())
 
 
-@pytest.mark.parametrize("direction", ["centre", "pooled"])
+@pytest.mark.parametrize("direction", ["center", "pooled"])
 def test_same_partition_as_plain_lloyd(direction):
     X, weights = data("gaussian_mixture", 60), np.random.default_rng(1).gamma(1, 1, 60)
     family = GaussianMixture(2)
 
     def average(rows, w):
         w = w / w.sum()
-        if direction == "centre":
+        if direction == "center":
             return family.from_natural((w @ family.natural(rows))[None])[0]
         return family.from_expectation((w @ family.expectation(rows))[None])[0]
 
@@ -68,15 +68,15 @@ def test_weights_are_repetitions():
     np.testing.assert_allclose(by_weight.cluster_centers_, repeated.cluster_centers_, rtol=1e-12)
 
 
-def test_labels_are_those_of_double_precision_even_when_centres_nearly_coincide():
+def test_labels_are_those_of_double_precision_even_when_centers_nearly_coincide():
     rng = np.random.default_rng(0)
     family = GaussianMixture(2)
     X = oracle.rows_of("gaussian_mixture", 3000, rng)
-    centres = np.concatenate([X[:20], X[:20] * (1 + 1e-9), X[:20]])
-    centres[:, :2] /= centres[:, :2].sum(1, keepdims=True)
-    for direction in ("centre", "pooled"):
-        rows, side = row_side(family, direction, X), centre_side(family, direction, centres)
-        labels, costs = nearest_centres(rows, side)
+    centers = np.concatenate([X[:20], X[:20] * (1 + 1e-9), X[:20]])
+    centers[:, :2] /= centers[:, :2].sum(1, keepdims=True)
+    for direction in ("center", "pooled"):
+        rows, side = row_side(family, direction, X), center_side(family, direction, centers)
+        labels, costs = nearest_centers(rows, side)
         D = divergences(rows, side)
         np.testing.assert_allclose(costs, D.min(1), rtol=1e-9, atol=1e-12)
         np.testing.assert_allclose(D[np.arange(3000), labels], D.min(1), rtol=1e-9, atol=1e-11)
@@ -94,8 +94,8 @@ def test_thread_count_does_not_matter(monkeypatch):
 
 def test_two_halves_merge_to_the_whole():
     family, X = SIMPLE_FAMILIES["beta"](), data("beta")
-    rows, centres = row_side(family, "centre", X), centre_side(family, "centre", X[:3])
-    labels, costs = nearest_centres(rows, centres)
+    rows, centers = row_side(family, "center", X), center_side(family, "center", X[:3])
+    labels, costs = nearest_centers(rows, centers)
     weights = np.ones(len(X))
     parts = [
         accumulate(type(rows)(rows.stats[at], rows.constants[at]), weights[at], labels[at], costs[at], 3)

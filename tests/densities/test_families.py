@@ -1,4 +1,4 @@
-"""Every formula against quadrature, a numerical optimiser, or the formula written out."""
+"""Every formula against quadrature, a numerical optimizer, or the formula written out."""
 
 import numpy as np
 import pytest
@@ -60,7 +60,7 @@ def test_parameters_survive_the_way_there_and_back(name):
 
 
 def free(name, X):
-    """Parameters as unconstrained numbers, so that an optimiser may move them at will."""
+    """Parameters as unconstrained numbers, so that an optimizer may move them at will."""
     if name == "gaussian":
         return np.r_[X[:2], np.log(X[2:])]
     if name == "gaussian_mixture":
@@ -82,36 +82,36 @@ def bound(name, t):
     return np.exp(t)
 
 
-@pytest.mark.parametrize("direction", ["centre", "pooled"])
+@pytest.mark.parametrize("direction", ["center", "pooled"])
 @pytest.mark.parametrize("name", FAMILIES)
-def test_no_optimiser_finds_a_better_centre(name, direction):
+def test_no_optimizer_finds_a_better_center(name, direction):
     """(12), (13), (23)-(25), 1.4 and the table of 1.5, with weights."""
     rng = np.random.default_rng(2)
     family, X, weights = family_named(name), oracle.rows_of(name, 12, rng), rng.gamma(1, 1, 12)
     weights /= weights.sum()
 
     def objective(row):
-        pairs = [oracle.KL[name](row, x) if direction == "centre" else oracle.KL[name](x, row) for x in X]
+        pairs = [oracle.KL[name](row, x) if direction == "center" else oracle.KL[name](x, row) for x in X]
         return float(weights @ pairs)
 
-    if direction == "centre":
-        centre = family.from_natural((weights @ family.natural(X))[None])[0]
+    if direction == "center":
+        center = family.from_natural((weights @ family.natural(X))[None])[0]
     else:
-        centre = family.from_expectation((weights @ family.expectation(X))[None])[0]
+        center = family.from_expectation((weights @ family.expectation(X))[None])[0]
     start = free(name, X[0])
     found = minimize(lambda t: objective(bound(name, t)), start, method="BFGS", options={"gtol": 1e-8})
-    assert objective(centre) <= found.fun + 1e-9
-    np.testing.assert_allclose(bound(name, found.x), centre, rtol=2e-3)
+    assert objective(center) <= found.fun + 1e-9
+    np.testing.assert_allclose(bound(name, found.x), center, rtol=2e-3)
 
 
 def test_cost_of_a_mixture_cluster_has_the_closed_form():
     """(B): the least cost is -log sum_z exp( mean_q( log omega_qz - D(p_z || q_z) ) )."""
     rng = np.random.default_rng(3)
     X, family = oracle.rows_of("gaussian_mixture", 9, rng), GaussianMixture(2)
-    centre = family.from_natural(family.natural(X).mean(0)[None])[0]
-    cost = family.kl(centre[None], X).mean()
+    center = family.from_natural(family.natural(X).mean(0)[None])[0]
+    cost = family.kl(center[None], X).mean()
     logs = [
-        np.mean([np.log(x[z]) - oracle.kl_gaussian([centre[2 + z], centre[4 + z]], [x[2 + z], x[4 + z]]) for x in X])
+        np.mean([np.log(x[z]) - oracle.kl_gaussian([center[2 + z], center[4 + z]], [x[2 + z], x[4 + z]]) for x in X])
         for z in range(2)
     ]
     assert cost == pytest.approx(-np.log(np.exp(logs).sum()), rel=1e-12)

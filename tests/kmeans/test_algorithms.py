@@ -12,42 +12,42 @@ from oracles import kmeans as oracle
 from oracles.kmeans import topics
 from shoal.errors import BadInput
 from shoal.kmeans import InvertedIndex, SphericalKMeans
-from shoal.kmeans.centres import Centres, centres_from_rows, index_centres, thinned, update_centres
-from shoal.kmeans.choosing import choose
-from shoal.kmeans.exact import CentreIndexAssigner, assign
+from shoal.kmeans.centers import Centers, centers_from_rows, index_centers, thinned, update_centers
+from shoal.kmeans.exact import CenterIndexAssigner, assign
 from shoal.kmeans.inverted_index import postings_of
 from shoal.kmeans.lloyd import improve
 from shoal.kmeans.rows import UnitRows, unit_rows
+from shoal.kmeans.select_algorithm import choose
 from shoal.kmeans.wand import WandAssigner
 
 
-def dense(centres: Centres, rows: UnitRows) -> np.ndarray:
-    return centres.csr(rows).toarray()
+def dense(centers: Centers, rows: UnitRows) -> np.ndarray:
+    return centers.csr(rows).toarray()
 
 
 # --- the bounds that skip work ----------------------------------------------------------------------------------------
 
 
 @given(st.integers(0, 10**6), st.integers(2, 15), st.sampled_from([None, 3, 10]))
-def test_skipping_centres_changes_no_label(seed, k, features_kept):
-    """The assigner that remembers gives, at every step, what scoring every row against every centre gives."""
+def test_skipping_centers_changes_no_label(seed, k, features_kept):
+    """The assigner that remembers gives, at every step, what scoring every row against every center gives."""
     X, _ = topics(seed, n=150, d=60, k=5)
     rows, weights = unit_rows(X), np.ones(X.shape[0])
     rng = np.random.default_rng(seed)
-    centres = centres_from_rows(rows, rng.choice(rows.n_rows, k, replace=False))
-    assigner, last = CentreIndexAssigner(rows, features_kept), None
+    centers = centers_from_rows(rows, rng.choice(rows.n_rows, k, replace=False))
+    assigner, last = CenterIndexAssigner(rows, features_kept), None
     for _ in range(8):
-        labels, similarities = assigner.assign(centres, last)
-        plain_labels, plain = assign(rows, index_centres(centres, rows.n_ranks))
+        labels, similarities = assigner.assign(centers, last)
+        plain_labels, plain = assign(rows, index_centers(centers, rows.n_ranks))
         np.testing.assert_allclose(similarities, plain, atol=2e-6)
-        _, _, gap = oracle.nearest(dense_rows(rows), dense_ranks(centres, rows))
+        _, _, gap = oracle.nearest(dense_rows(rows), dense_ranks(centers, rows))
         clear = gap > 4e-6
         np.testing.assert_array_equal(labels[clear], plain_labels[clear])
         last = improve(rows, weights, labels, similarities, k, features_kept, last, None)
-        fresh = update_centres(rows, weights, last.labels, k, features_kept=features_kept)
-        np.testing.assert_array_equal(dense(last.centres, rows), dense(fresh.centres, rows))
+        fresh = update_centers(rows, weights, last.labels, k, features_kept=features_kept)
+        np.testing.assert_array_equal(dense(last.centers, rows), dense(fresh.centers, rows))
         np.testing.assert_allclose(last.similarities, fresh.similarities)
-        centres = last.centres
+        centers = last.centers
     assert assigner.scores <= 8 * k * rows.n_rows
 
 
@@ -55,46 +55,46 @@ def dense_rows(rows: UnitRows) -> np.ndarray:
     return rows.csr.toarray()
 
 
-def dense_ranks(centres: Centres, rows: UnitRows) -> np.ndarray:
-    return sp.csr_matrix((centres.weights, centres.ranks, centres.indptr), shape=(len(centres), rows.n_ranks)).toarray()
+def dense_ranks(centers: Centers, rows: UnitRows) -> np.ndarray:
+    return sp.csr_matrix((centers.weights, centers.ranks, centers.indptr), shape=(len(centers), rows.n_ranks)).toarray()
 
 
-def test_work_fades_as_centres_come_to_rest():
+def test_work_fades_as_centers_come_to_rest():
     X, _ = topics(n=2000, k=8)
     rows, weights = unit_rows(X), np.ones(X.shape[0])
-    centres, last = centres_from_rows(rows, np.arange(12)), None
-    assigner, scores = CentreIndexAssigner(rows), []
+    centers, last = centers_from_rows(rows, np.arange(12)), None
+    assigner, scores = CenterIndexAssigner(rows), []
     for _ in range(25):
         before = assigner.scores
-        labels, similarities = assigner.assign(centres, last)
+        labels, similarities = assigner.assign(centers, last)
         scores.append(assigner.scores - before)
         last = improve(rows, weights, labels, similarities, 12, None, last, None)
-        centres = last.centres
+        centers = last.centers
     assert scores[0] == 12 * 2000
     assert scores[-1] < 0.3 * scores[0]
 
 
-# --- thinned centres --------------------------------------------------------------------------------------------------
+# --- thinned centers --------------------------------------------------------------------------------------------------
 
 
 def test_thinning_keeps_the_heaviest_at_unit_length():
     rows = unit_rows(sp.csr_matrix(np.array([[3.0, -4, 1, 0], [1, 1, 1, 1]])))
-    thin = dense(thinned(centres_from_rows(rows, np.array([0, 1])), 2), rows)
+    thin = dense(thinned(centers_from_rows(rows, np.array([0, 1])), 2), rows)
     np.testing.assert_allclose(thin[0], [0.6, -0.8, 0, 0], rtol=1e-6)
     assert np.count_nonzero(thin[1]) == 2
     np.testing.assert_allclose(np.linalg.norm(thin, axis=1), 1, rtol=1e-6)
 
 
-def test_updates_thin_like_thinning_the_full_centre():
+def test_updates_thin_like_thinning_the_full_center():
     X, labels = topics(3)
     rows, weights = unit_rows(X), np.ones(X.shape[0])
     labels = labels.astype(np.int32)
-    full = update_centres(rows, weights, labels, 8)
-    thin = update_centres(rows, weights, labels, 8, features_kept=9)
+    full = update_centers(rows, weights, labels, 8)
+    thin = update_centers(rows, weights, labels, 8, features_kept=9)
     np.testing.assert_allclose(
-        np.sort(np.abs(dense(thin.centres, rows))), np.sort(np.abs(dense(thinned(full.centres, 9), rows))), atol=1e-6
+        np.sort(np.abs(dense(thin.centers, rows))), np.sort(np.abs(dense(thinned(full.centers, 9), rows))), atol=1e-6
     )
-    own = (oracle.unit(X) * dense(thin.centres, rows)[labels]).sum(axis=1)
+    own = (oracle.unit(X) * dense(thin.centers, rows)[labels]).sum(axis=1)
     np.testing.assert_allclose(thin.similarities, own, atol=1e-6)
 
 
@@ -120,15 +120,15 @@ def test_close_to_exact_and_certified(algorithm, features_kept):
     model = SphericalKMeans(10, algorithm=algorithm, features_kept=features_kept, top=300, random_state=0).fit(X)
     assert model.algorithm_ == algorithm
     assert model.mean_similarity_ > 0.97 * exact.mean_similarity_
-    centres = model.cluster_centers_.toarray()
-    own = (oracle.unit(X) * centres[model.labels_]).sum(axis=1)
+    centers = model.cluster_centers_.toarray()
+    own = (oracle.unit(X) * centers[model.labels_]).sum(axis=1)
     np.testing.assert_allclose(model.similarities_, own, atol=1e-6)
-    _, best, _ = oracle.nearest(X, centres)
+    _, best, _ = oracle.nearest(X, centers)
     assert model.certificate_["rows"] == 1500  # the sample is everything here, so the certificate is the truth
     assert model.certificate_["loss"] == pytest.approx((best - own).mean(), abs=1e-6)
     assert model.certificate_["exact_mean_similarity"] == pytest.approx(best.mean(), abs=1e-6)
     won = ~model.outliers_
-    np.testing.assert_allclose(centres, oracle.means(X[won], model.labels_[won], 10), atol=1e-6)
+    np.testing.assert_allclose(centers, oracle.means(X[won], model.labels_[won], 10), atol=1e-6)
     assert (model.predict(X) == model.labels_).mean() > 0.9
 
 
@@ -140,32 +140,32 @@ def test_close_to_exact_and_certified(algorithm, features_kept):
 def test_wand_offers_are_true_cosines(top, thresholds):
     X, _ = topics(4)
     rows, weights = unit_rows(X), np.ones(X.shape[0])
-    centres, last = centres_from_rows(rows, np.arange(0, 60, 6)), None
+    centers, last = centers_from_rows(rows, np.arange(0, 60, 6)), None
     assigner = WandAssigner(rows, postings_of(rows), top=top, features_kept=20, thresholds=thresholds)
     for _ in range(4):
-        labels, similarities = assigner.assign(centres, last)
-        cosines = oracle.unit(X) @ dense(centres, rows).T
+        labels, similarities = assigner.assign(centers, last)
+        cosines = oracle.unit(X) @ dense(centers, rows).T
         won = labels >= 0
         np.testing.assert_allclose(similarities[won], cosines[won, labels[won]], atol=1e-6)
         assert (similarities[~won] == 0).all()
-        # Each centre has scored its top rows, so the best row of every centre went to somebody at least as good.
+        # Each center has scored its top rows, so the best row of every center went to somebody at least as good.
         if last is None:
             best = cosines.argmax(axis=0)
             assert (similarities[best] >= cosines.max(axis=0) - 1e-6).all()
         if top == 10_000 and thresholds == "cold":
             np.testing.assert_allclose(similarities, np.maximum(cosines.max(axis=1), 0), atol=1e-6)
         last = improve(rows, weights, labels, similarities, 10, 20, last, None)
-        centres = last.centres
+        centers = last.centers
 
 
-def test_rows_nobody_retrieved_are_outliers_with_their_nearest_centre():
+def test_rows_nobody_retrieved_are_outliers_with_their_nearest_center():
     X, _ = topics(5, n=3000)
     model = SphericalKMeans(8, algorithm="wand", top=1, features_kept=5, random_state=1).fit(X)
     assert 0 < model.outliers_.sum() < 3000
     nearest, _, gap = oracle.nearest(X, model.cluster_centers_)
     lost = model.outliers_ & (gap > 1e-6)
     assert (model.labels_ >= 0).all()
-    assert (model.labels_ == nearest)[lost].mean() > 0.6  # those that thinned centres reach keep the thinned answer
+    assert (model.labels_ == nearest)[lost].mean() > 0.6  # those that thinned centers reach keep the thinned answer
 
 
 def test_an_index_serves_several_fits():
@@ -195,8 +195,8 @@ def test_the_full_cost_is_checked_every_50_steps(monkeypatch):
     X, _ = topics(8)
     rows = unit_rows(X)
     assigner = WandAssigner(rows, postings_of(rows), top=1, features_kept=None, thresholds="safe")
-    centres = centres_from_rows(rows, np.arange(5))
-    assert [assigner.settled(centres) for _ in range(4)] == [False, False, False, True]
+    centers = centers_from_rows(rows, np.arange(5))
+    assert [assigner.settled(centers) for _ in range(4)] == [False, False, False, True]
     assert assigner.full_cost == pytest.approx(oracle.nearest(X, X[:5].toarray())[1].mean(), abs=1e-6)
 
 
@@ -213,17 +213,17 @@ def test_auto_takes_exact_when_that_is_quick():
 
 def test_auto_thins_when_exact_is_slow_and_says_so(monkeypatch):
     from shoal import progress
-    from shoal.kmeans import choosing
+    from shoal.kmeans import select_algorithm
 
     said = []
-    monkeypatch.setattr(choosing, "say", said.append)
-    monkeypatch.setattr(choosing, "QUICK_STEP_SECONDS", 0.0)
-    monkeypatch.setattr(choosing, "CANDIDATES", (1, 150))
+    monkeypatch.setattr(select_algorithm, "say", said.append)
+    monkeypatch.setattr(select_algorithm, "QUICK_STEP_SECONDS", 0.0)
+    monkeypatch.setattr(select_algorithm, "CANDIDATES", (1, 150))
     costs = iter([1.0, 0.1, 0.1])
-    monkeypatch.setattr(choosing, "cost", lambda rows, index: next(costs))
+    monkeypatch.setattr(select_algorithm, "cost", lambda rows, index: next(costs))
     X, _ = topics()
     rows = unit_rows(X)
-    choice = choose(rows, centres_from_rows(rows, np.arange(8)), "auto")
+    choice = choose(rows, centers_from_rows(rows, np.arange(8)), "auto")
     assert choice.algorithm == "sparse"
     assert choice.features_kept == 150  # 1 feature loses too much
     assert choice.exact_seconds == pytest.approx(1.0)

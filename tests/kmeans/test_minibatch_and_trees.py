@@ -13,34 +13,34 @@ from oracles.kmeans import topics
 from shoal.errors import BadInput, CannotMerge
 from shoal.kmeans import SphericalKMeans
 from shoal.kmeans.minibatch import FEATURES_IN_A_STREAM, Means, accumulate, merge, update
-from shoal.kmeans.predicting import Prepared
+from shoal.kmeans.prediction import PreparedCenters
 
 # --- accumulate, merge, update ----------------------------------------------------------------------------------------
 
 
 def test_two_halves_merge_to_the_whole_and_are_a_step_of_lloyd():
     X, _ = topics(0)
-    centres = Prepared(sp.csr_matrix(X[:8]), None)
-    whole = accumulate(X, centres).stats
-    halves = merge(accumulate(X[:250], centres).stats, accumulate(X[250:], centres).stats)
+    centers = PreparedCenters(sp.csr_matrix(X[:8]), None)
+    whole = accumulate(X, centers).stats
+    halves = merge(accumulate(X[:250], centers).stats, accumulate(X[250:], centers).stats)
     for one, other in zip(whole, halves, strict=True):
         one, other = (part.toarray() if sp.issparse(part) else part for part in (one, other))
         np.testing.assert_allclose(one, other, rtol=1e-12)
-    nothing = Means(centres.matrix, np.zeros(8), np.zeros(8))
+    nothing = Means(centers.matrix, np.zeros(8), np.zeros(8))
     labels, best, _ = oracle.nearest(X, X[:8])
-    labels[best <= 0] = -1  # nothing in common with any centre
+    labels[best <= 0] = -1  # nothing in common with any center
     stepped = update(nothing, whole)
-    np.testing.assert_allclose(stepped.centres.toarray(), oracle.means(X, labels, 8), atol=1e-5)
+    np.testing.assert_allclose(stepped.centers.toarray(), oracle.means(X, labels, 8), atol=1e-5)
     np.testing.assert_array_equal(stepped.masses, np.bincount(labels[labels >= 0], minlength=8))
 
 
 def test_statistics_of_different_models_do_not_merge():
     X, _ = topics(0)
-    with pytest.raises(CannotMerge, match="8 centres over 200 features cannot be merged with 3"):
-        merge(*(accumulate(X, Prepared(sp.csr_matrix(X[:k]), None)).stats for k in (8, 3)))
+    with pytest.raises(CannotMerge, match="8 centers over 200 features cannot be merged with 3"):
+        merge(*(accumulate(X, PreparedCenters(sp.csr_matrix(X[:k]), None)).stats for k in (8, 3)))
 
 
-def test_a_centre_is_the_running_mean_of_the_rows_it_won():
+def test_a_center_is_the_running_mean_of_the_rows_it_won():
     X, _ = topics(1)
     model = SphericalKMeans(5, init=X[:5].toarray())
     won = np.zeros((5, X.shape[1]))
@@ -98,8 +98,8 @@ def test_streaming_finds_the_topics():
 
 def test_folding_many_parts():
     X, _ = topics(5)
-    centres = Prepared(sp.csr_matrix(X[:3]), None)
-    parts = reduce(merge, (accumulate(X[at : at + 100], centres).stats for at in range(0, 600, 100)))
+    centers = PreparedCenters(sp.csr_matrix(X[:3]), None)
+    parts = reduce(merge, (accumulate(X[at : at + 100], centers).stats for at in range(0, 600, 100)))
     assert parts.weight == 600
 
 

@@ -12,7 +12,7 @@ from oracles import kmeans as oracle
 from shoal.errors import BadInput, Interrupted
 from shoal.kmeans import SphericalKMeans, memory_needed
 
-TIE = 1e-6  # scores are summed in float32: two centres nearer to one another than this are a tie
+TIE = 1e-6  # scores are summed in float32: two centers nearer to one another than this are a tie
 
 
 def random_rows(seed, n=80, d=30, density=0.2, signed=False):
@@ -31,7 +31,7 @@ def test_a_case_worked_by_hand():
     X = np.array([[2, 0, 0], [3, 3, 0], [0, 0, 5]])
     model = SphericalKMeans(2, init=[[1, 0, 0], [0, 0, 1]], max_iter=5).fit(X)
     assert model.labels_.tolist() == [0, 0, 1]
-    half = np.cos(np.pi / 8)  # rows at 0 and 45 degrees: the centre is at 22.5, each is cos(22.5 degrees) away
+    half = np.cos(np.pi / 8)  # rows at 0 and 45 degrees: the center is at 22.5, each is cos(22.5 degrees) away
     np.testing.assert_allclose(model.similarities_, [half, half, 1], rtol=1e-6)
     np.testing.assert_allclose(model.cluster_centers_.toarray()[0], [half, np.sin(np.pi / 8), 0], rtol=1e-6)
     assert model.mean_similarity_ == pytest.approx((2 * half + 1) / 3)
@@ -58,9 +58,9 @@ def test_exact_is_lloyd_label_for_label(seed, k, n_iter, signed):
 def test_fitted_attributes_are_what_they_say(max_iter):
     X = full_rows(5, n=300)
     model = SphericalKMeans(7, max_iter=max_iter, random_state=0).fit(X)
-    centres = model.cluster_centers_.toarray()
-    np.testing.assert_allclose(np.linalg.norm(centres, axis=1), 1, rtol=1e-6)
-    labels, similarities, _ = oracle.nearest(X, centres)
+    centers = model.cluster_centers_.toarray()
+    np.testing.assert_allclose(np.linalg.norm(centers, axis=1), 1, rtol=1e-6)
+    labels, similarities, _ = oracle.nearest(X, centers)
     np.testing.assert_array_equal(model.labels_, labels)
     np.testing.assert_array_equal(model.predict(X), labels)
     np.testing.assert_allclose(model.similarities_, similarities, atol=1e-6)
@@ -68,11 +68,11 @@ def test_fitted_attributes_are_what_they_say(max_iter):
     assert model.mean_similarity_ == pytest.approx(similarities.mean(), abs=1e-6)
     assert model.score(X) == pytest.approx(similarities.mean(), abs=1e-6)
     np.testing.assert_array_equal(model.cluster_sizes_, np.bincount(labels, minlength=7))
-    np.testing.assert_allclose(model.transform(X), oracle.unit(X) @ oracle.unit(centres).T, atol=1e-6)
+    np.testing.assert_allclose(model.transform(X), oracle.unit(X) @ oracle.unit(centers).T, atol=1e-6)
     assert model.n_iter_ == len(model.objective_history_) <= max_iter
     assert model.converged_ == (max_iter == 100)
     if model.converged_:
-        np.testing.assert_allclose(centres, oracle.means(X, labels, 7), atol=1e-3)
+        np.testing.assert_allclose(centers, oracle.means(X, labels, 7), atol=1e-3)
 
 
 @given(st.integers(0, 10**6), st.integers(1, 20))
@@ -88,7 +88,7 @@ def test_top_features_are_the_heaviest():
     top = model.top_features(0, n=2)
     assert top.features.tolist() == [0, 1]
     np.testing.assert_allclose(top.values, np.array([3, 2]) / np.sqrt(14), rtol=1e-6)
-    assert top.meaning == "weight in the centre"
+    assert top.meaning == "weight in the center"
     with pytest.raises(BadInput, match="no cluster has id 9"):
         model.top_features(9)
 
@@ -104,7 +104,7 @@ def test_a_row_that_belongs_nowhere():
 
 def test_empty_clusters_are_repaired():
     X = np.eye(6) + 0.01
-    starts = np.ones((4, 6))  # four equal centres: three get no rows
+    starts = np.ones((4, 6))  # four equal centers: three get no rows
     starts[0, 0] = 2
     model = SphericalKMeans(4, init=starts).fit(X)
     assert (model.cluster_sizes_ > 0).all()

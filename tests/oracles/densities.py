@@ -85,17 +85,17 @@ def rows_of(family, n, rng):
     return rng.gamma(2, 2, (n, 3)) + 0.05
 
 
-def lloyd(family, direction, X, weights, centres, average, n_iter):
-    """K-means with every divergence computed on its own; ``average`` makes a centre of a cluster's rows and weights."""
+def lloyd(family, direction, X, weights, centers, average, n_iter):
+    """K-means with every divergence computed on its own; ``average`` makes a center of a cluster's rows and weights."""
     history = []
     for _ in range(n_iter):
-        D = table(family, centres, X).T if direction == "centre" else table(family, X, centres)
+        D = table(family, centers, X).T if direction == "center" else table(family, X, centers)
         labels = D.argmin(1)
         history.append((weights * D.min(1)).sum())
-        centres = np.array(
+        centers = np.array(
             [
-                average(X[labels == c], weights[labels == c]) if (labels == c).any() else centres[c]
-                for c in range(len(centres))
+                average(X[labels == c], weights[labels == c]) if (labels == c).any() else centers[c]
+                for c in range(len(centers))
             ]
         )
     return labels, history

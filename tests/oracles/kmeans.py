@@ -1,4 +1,4 @@
-"""Spherical k-means written down plainly: dense arrays, every row against every centre."""
+"""Spherical k-means written down plainly: dense arrays, every row against every center."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def unit(X) -> np.ndarray:
     return np.where(lengths > 0, X / np.where(lengths > 0, lengths, 1), 0.0).astype(np.float32).astype(float)
 
 
-def nearest(X, centres) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Label, cosine, and how far the second best centre is behind (0 is a tie)."""
-    cosines = unit(X) @ unit(centres).T
+def nearest(X, centers) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Label, cosine, and how far the second best center is behind (0 is a tie)."""
+    cosines = unit(X) @ unit(centers).T
     labels = cosines.argmax(axis=1)
     best_two = np.sort(cosines, axis=1)[:, -2:]
     return labels, cosines.max(axis=1), best_two[:, -1] - best_two[:, 0]
@@ -28,15 +28,15 @@ def means(X, labels, n_clusters, weights=None) -> np.ndarray:
     return unit(membership @ unit(X))
 
 
-def lloyd(X, centres, n_iter, weights=None) -> tuple[np.ndarray, np.ndarray, float]:
-    """Labels after each of n_iter steps (one row a step), the last centres, and the smallest gap ever seen."""
+def lloyd(X, centers, n_iter, weights=None) -> tuple[np.ndarray, np.ndarray, float]:
+    """Labels after each of n_iter steps (one row a step), the last centers, and the smallest gap ever seen."""
     steps, gap = [], np.inf
     for _ in range(n_iter):
-        labels, _, gaps = nearest(X, centres)
+        labels, _, gaps = nearest(X, centers)
         gap = min(gap, gaps.min())
         steps.append(labels)
-        centres = means(X, labels, len(centres), weights)
-    return np.array(steps), centres, gap
+        centers = means(X, labels, len(centers), weights)
+    return np.array(steps), centers, gap
 
 
 def scan(X, query, n) -> tuple[np.ndarray, np.ndarray]:

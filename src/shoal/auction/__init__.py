@@ -1,15 +1,15 @@
 """From an auction log to back-tested reserve prices."""
 
+from shoal.auction.auction_log import AuctionLog, PageLayout, Policy
+from shoal.auction.baseline_policy import baseline_policy
 from shoal.auction.cluster import cluster_keywords
 from shoal.auction.evaluate import Evaluation, evaluate
 from shoal.auction.export import export_plan, write_log
 from shoal.auction.landscape import Landscapes, landscapes
-from shoal.auction.levels import recommend
-from shoal.auction.log import read_log
+from shoal.auction.log_reader import read_log
 from shoal.auction.market import Market
-from shoal.auction.model import AuctionLog, PageLayout, Policy
 from shoal.auction.optimize import Infeasible, Plan, optimize
-from shoal.auction.production import production
+from shoal.auction.recommend import recommend
 from shoal.auction.replay import ReplayTable, Settings, replay
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "recommend",
     "evaluate",
     "Market",
-    "production",
+    "baseline_policy",
     "export_plan",
     "write_log",
     "AuctionLog",

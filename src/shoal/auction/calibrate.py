@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.auction.model import MAINLINE, SIDEBAR, AuctionLog
+from shoal.auction.auction_log import MAINLINE, SIDEBAR, AuctionLog
 from shoal.auction.pages import shown_pages
 from shoal.errors import BadInput
 
@@ -41,7 +41,7 @@ def calibrate(log: AuctionLog, *, n_steps: int = 25) -> Calibration:
         )
     shown = shown_pages(log)
     section = shown.section if log.section is None else log.section
-    looks = expected_looks(log, section, shown.position)
+    looks = expected_examinations(log, section, shown.position)
     seen = looks > 0
     expected = (looks * log.ctr)[seen]
     deviation = _deviation(log, np.ones(log.n_bids))[seen]
@@ -64,7 +64,7 @@ def calibrate(log: AuctionLog, *, n_steps: int = 25) -> Calibration:
     return Calibration(float(level), float(1 + tilt), float(counted.sum()), float(expected.sum()))
 
 
-def expected_looks(log: AuctionLog, section: np.ndarray | None, position: np.ndarray) -> np.ndarray:
+def expected_examinations(log: AuctionLog, section: np.ndarray | None, position: np.ndarray) -> np.ndarray:
     """(n_bids,) page views on which each ad was looked at: auction weight times the factor of its place."""
     assert section is not None
     on_mainline, on_sidebar = log.layout.tables()

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from shoal.auction.auction_log import AuctionLog
+from shoal.auction.baseline_policy import COARSE, baseline_policy
 from shoal.auction.cluster import cluster_keywords
 from shoal.auction.evaluate import OURS, PAPER, UNGUARDED, Evaluation, evaluate
 from shoal.auction.export import export_plan
 from shoal.auction.landscape import landscapes
-from shoal.auction.levels import best_clicks
 from shoal.auction.market import Market
-from shoal.auction.model import AuctionLog
 from shoal.auction.optimize import Infeasible
-from shoal.auction.production import COARSE, production
+from shoal.auction.recommend import best_clicks
 from shoal.auction.replay import replay
 from shoal.auction.report import write_report
 from shoal.progress import say
@@ -35,7 +35,7 @@ def demo(
     out = Path(out)
     say("simulating a market whose reserves were tuned by bins of keywords, and whose bidders react")
     market = Market(n_keywords, n_days=n_days, page_views_per_day=20 * n_keywords, random_state=random_state)
-    log = market.log(production(market, tuning=COARSE).policy)
+    log = market.log(baseline_policy(market, tuning=COARSE).policy)
     say(f"{log.n_auctions:,} auctions, {log.n_bids:,} bids; fitting on the first half of the days")
     return propose_and_report(
         log,
@@ -58,7 +58,7 @@ def propose_and_report(
     keywords: Sequence[Any] = (),
     **goals: Any,
 ) -> Demo:
-    """Fit on the first half of the days, try on the second, write the page, and the reserve table beside it."""
+    """Fit on the first half of the days, try on the second, write the page, and the reserve table next to it."""
     page = Path(page)
     methods = (*PAPER, "keyword", OURS, UNGUARDED)
     evaluation = evaluate(

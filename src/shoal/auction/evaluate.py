@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from shoal.auction.auction_log import AuctionLog
 from shoal.auction.cluster import cluster_keywords
 from shoal.auction.landscape import landscapes
-from shoal.auction.levels import best_clicks, recommend
 from shoal.auction.market import Market
-from shoal.auction.model import AuctionLog
 from shoal.auction.optimize import Infeasible, Plan, lift, optimize
+from shoal.auction.recommend import best_clicks, recommend
 from shoal.auction.replay import ReplayTable, Settings, Totals, replay, replay_policy
 from shoal.progress import say, task
 
@@ -141,7 +141,7 @@ def evaluate(
                 say(f"{name}: {error}")
                 results.append(Result(name, None, why_not=str(error)))
             else:
-                found = _judge(name, plan, check_relative if name in (OURS, UNGUARDED) else check, tested, prices)
+                found = _validate(name, plan, check_relative if name in (OURS, UNGUARDED) else check, tested, prices)
                 if market is not None:
                     found.reacting = _with_reactions(market, log, test, tested, plan)
                 results.append(found)
@@ -158,10 +158,10 @@ def _labels(method: Any, land: Any, n_clusters: int, random_state: int) -> np.nd
     return cluster_keywords(land, n_clusters, method=method, random_state=random_state)
 
 
-def _judge(name: str, plan: Plan, check: ReplayTable, days: np.ndarray, prices: dict[str, float]) -> Result:
+def _validate(name: str, plan: Plan, check: ReplayTable, days: np.ndarray, prices: dict[str, float]) -> Result:
     per_day = [check.over_days([day]) for day in days]
     after = np.array([table.under(plan.choice) for table in per_day])
-    before = np.array([table.as_it_was() for table in per_day])
+    before = np.array([table.baseline() for table in per_day])
     held_out = lift(Totals(*after.sum(0)), Totals(*before.sum(0)))
     return Result(
         name,
@@ -181,7 +181,7 @@ def _prices(plan: Plan) -> dict[str, float]:
 
 
 def adjusted(change: dict[str, float], limits: dict[str, float], prices: dict[str, float], objective: str) -> float:
-    """The gain corrected to equal constraints: missed revenue is paid for, unused room in the mainline is credited."""
+    """The gain corrected to equal constraints: missed revenue is paid for, unused mainline places are credited."""
     gain = change[objective]
     for name, limit in limits.items():
         over = 1 + change[name] - limit
@@ -196,7 +196,8 @@ def day_intervals(after: np.ndarray, before: np.ndarray, *, n_draws: int = 2000)
     ratio = after[draws].sum(1) / np.maximum(before[draws].sum(1), 1e-300) - 1
     low, high = np.quantile(ratio, [0.025, 0.975], axis=0)
     return {
-        name: (float(a), float(b)) for name, a, b in zip(("clicks", "revenue", "mliy", "iy"), low, high, strict=True)
+        name: (float(a), float(b))
+        for name, a, b in zip(("clicks", "revenue", "mainline_yield", "ad_yield"), low, high, strict=True)
     }
 
 
@@ -211,4 +212,4 @@ def _with_reactions(
 
 
 def _three(change: dict[str, float]) -> str:
-    return " ".join(f"{100 * change[name]:6.1f}" for name in ("clicks", "revenue", "mliy"))
+    return " ".join(f"{100 * change[name]:6.1f}" for name in ("clicks", "revenue", "mainline_yield"))

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import shoal
-from shoal.auction.model import AuctionLog
+from shoal.auction.auction_log import AuctionLog
 from shoal.auction.optimize import Plan
 from shoal.auction.replay import ReplayTable
 from shoal.errors import BadInput
@@ -93,7 +93,7 @@ def group_numbers(plan: Plan) -> np.ndarray:
 
 
 def keyword_map(plan: Plan, log: AuctionLog) -> dict[str, np.ndarray]:
-    """One row per keyword: its group and its new policy beside the logged one."""
+    """One row per keyword: its group and its new policy and the logged one."""
     policy = plan.policy(log.policy)
     return {
         "keyword_id": log.keywords,
@@ -159,7 +159,7 @@ def write_table(path: str | Path, columns: dict[str, np.ndarray]) -> Path:
     path = Path(path)
     if path.suffix.lstrip(".") not in FORMATS:
         raise BadInput(
-            f"cannot tell the format of {path}: end its name with {', '.join('.' + kind for kind in FORMATS)}."
+            f"cannot recognize the format of {path}: end its name with {', '.join('.' + kind for kind in FORMATS)}."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     arrow = pa.table(

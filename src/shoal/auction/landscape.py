@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import rankdata
 
+from shoal.auction.auction_log import MAINLINE, NOT_SHOWN, AuctionLog
 from shoal.auction.landscape_kernels import moments, upper_scores
-from shoal.auction.model import MAINLINE, NOT_SHOWN, AuctionLog
 from shoal.auction.pages import shown_pages
-from shoal.densities.reading import smoothed_components
+from shoal.densities.observations import smoothed_components
 from shoal.errors import BadInput
 
 COORDINATES = {
@@ -18,7 +18,7 @@ COORDINATES = {
     "log_score": ("log rank score",),
     "logbid_ctr": ("log bid x CTR",),
 }
-TYPICAL_COUNT = 5.0  # thin keywords are drawn towards all keywords as if they held so many typical bids more
+TYPICAL_COUNT = 5.0  # thin keywords are drawn towards all keywords as if they held this many typical bids more
 
 
 @dataclass

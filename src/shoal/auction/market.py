@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from shoal.auction.calibrate import expected_looks
-from shoal.auction.model import AuctionLog, PageLayout, Policy, in_order
+from shoal.auction.auction_log import AuctionLog, PageLayout, Policy, in_order
+from shoal.auction.calibrate import expected_examinations
 from shoal.auction.pages import shown_pages
 from shoal.errors import BadInput
 
@@ -38,7 +38,7 @@ class Market(BaseEstimator):
     ctr_error : noise of the estimated click rates (logit scale, per ad); ``auction_shock`` is that of single page
         views.
     value_drift, category_drift, churn : daily random walk of values, and the share of advertisers who leave per day.
-    sampled_per_day : at most so many auctions of a keyword and day are written down; each then counts for several.
+    sampled_per_day : at most this many auctions of a keyword and day are written down; each then counts for several.
     reference_ctr, layout : the unit of reserves, and the page.
 
     Examples
@@ -220,8 +220,8 @@ class Market(BaseEstimator):
         return log
 
     def _clicks(self, log: AuctionLog, position: np.ndarray, salt: int) -> np.ndarray:
-        """Clicks on every bid over the page views its auction stands for."""
-        expected = expected_looks(log, log.section, position) * log.true_ctr
+        """Clicks on every bid over the page views its auction represents."""
+        expected = expected_examinations(log, log.section, position) * log.true_ctr
         random = np.random.default_rng([self.random_state, 78, salt])
         return random.poisson(expected).astype(float)
 

@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from shoal.auction.model import Policy
-from shoal.auction.problem import Problem, Row
+from shoal.auction.auction_log import Policy
 from shoal.auction.replay import ReplayTable, Settings, Totals
-from shoal.auction.solver import Solution, solve
+from shoal.auction.solver.problem import Problem, Row
+from shoal.auction.solver.solve import Solution, solve
 from shoal.errors import BadInput
 
 # constraint -> which total it limits, and from which side
 LIMITS = {
     "clicks": ("clicks", True),
     "revenue": ("revenue", True),
-    "mliy": ("mainline", False),
-    "iy": ("impressions", False),
+    "mainline_yield": ("mainline", False),
+    "ad_yield": ("impressions", False),
 }
 
 
@@ -44,7 +44,7 @@ class Plan:
     margins: dict[str, float]  # by how much they were tightened
     predicted: Totals  # in the sample the plan was made on
     before: Totals  # the logged policy on the same sample
-    shadow_prices: dict[str, float]  # per cent of the objective gained by one per cent more room in a constraint
+    shadow_prices: dict[str, float]  # per cent of the objective gained by one per cent of slack in a constraint
     gap: float  # certified: no choice is better by more than this fraction
     seconds: float
     facts: dict[str, Any] = field(default_factory=dict)  # what the choice of level saw, calibration and the like
@@ -59,10 +59,10 @@ class Plan:
 
 
 def lift(after: Totals, before: Totals) -> dict[str, float]:
-    """Changes as fractions: clicks, revenue, mliy and iy (page views are the same), and cost per click."""
+    """Changes as fractions: clicks, revenue, mainline and ad yield (page views are the same), cost per click."""
     changes = {
         name: float(new / old - 1) if old else 0.0
-        for name, new, old in zip(("clicks", "revenue", "mliy", "iy"), after, before, strict=True)
+        for name, new, old in zip(("clicks", "revenue", "mainline_yield", "ad_yield"), after, before, strict=True)
     }
     changes["cpc"] = (1 + changes["revenue"]) / (1 + changes["clicks"]) - 1 if changes["clicks"] > -1 else 0.0
     return changes
@@ -71,11 +71,11 @@ def lift(after: Totals, before: Totals) -> dict[str, float]:
 def optimize(
     table: ReplayTable,
     *,
-    maximise: str = "clicks",
+    maximize: str = "clicks",
     clicks: float | None = None,
     revenue: float | None = 1.0,
-    mliy: float | None = 1.05,
-    iy: float | None = None,
+    mainline_yield: float | None = 1.05,
+    ad_yield: float | None = None,
     clusters: np.ndarray | None = None,
     shrinkage: float | None = None,
     margins: dict[str, float] | None = None,
@@ -86,11 +86,12 @@ def optimize(
 
     Parameters
     ----------
-    maximise : "clicks" or "revenue".
-    clicks, revenue : at least this multiple of the log's; mliy, iy : at most this multiple of the log's mainline ads
-        (all ads) per page view. None lifts a limit; three at most can be set.
+    maximize : "clicks" or "revenue".
+    clicks, revenue : at least this multiple of the log's.
+    mainline_yield, ad_yield : at most this multiple of the log's mainline ads (all ads) per page view. None lifts a
+        limit; three at most can be set.
     clusters : (n_keywords,) cluster numbers. With ``shrinkage`` as well, settings are per keyword, but each keyword's
-        figures are drawn towards its cluster's as if it had so many page views of the cluster's average: a guard
+        figures are drawn towards its cluster's as if it had this many page views of the cluster's average: a guard
         against chasing the noise of thin keywords.
     margins : by what fraction to tighten each limit, for example ``{"revenue": 0.01}``; see ``recommend``.
     tol, seconds : stop at this certified gap, or after about this long.
@@ -99,10 +100,10 @@ def optimize(
     ------
     Infeasible : naming the limit that cannot be kept, and what can be reached.
     """
-    limits = {"clicks": clicks, "revenue": revenue, "mliy": mliy, "iy": iy}
-    asked = {name: float(limit) for name, limit in limits.items() if limit is not None and name != maximise}
-    if maximise not in ("clicks", "revenue"):
-        raise BadInput(f"maximise is {maximise!r}; choose 'clicks' or 'revenue'.")
+    limits = {"clicks": clicks, "revenue": revenue, "mainline_yield": mainline_yield, "ad_yield": ad_yield}
+    asked = {name: float(limit) for name, limit in limits.items() if limit is not None and name != maximize}
+    if maximize not in ("clicks", "revenue"):
+        raise BadInput(f"maximize is {maximize!r}; choose 'clicks' or 'revenue'.")
     if table.n_days:
         table = table.over_days()
     level = "keyword" if clusters is None else "cluster" if shrinkage is None else "shrunken"
@@ -113,7 +114,7 @@ def optimize(
         clusters = np.asarray(clusters)
         used = table.grouped(clusters) if shrinkage is None else shrunken(table, clusters, shrinkage)
     margins = {name: float((margins or {}).get(name, 0.0)) for name in asked}
-    problem = _problem(used, table.as_it_was(), maximise, asked, margins)
+    problem = _problem(used, table.baseline(), maximize, asked, margins)
     solution = solve(problem, tol=tol, seconds=seconds)
     if solution.choice is None:
         raise _why_infeasible(problem, asked, margins, solution)
@@ -125,11 +126,11 @@ def optimize(
         settings=table.settings,
         level=level,
         shrinkage=shrinkage,
-        objective=maximise,
+        objective=maximize,
         constraints=asked,
         margins=margins,
         predicted=table.under(choice),
-        before=table.as_it_was(),
+        before=table.baseline(),
         shadow_prices=_shadow_prices(problem, solution),
         gap=solution.gap,
         seconds=solution.seconds,
@@ -150,14 +151,14 @@ def shrunken(table: ReplayTable, clusters: np.ndarray, strength: float) -> Repla
 
 
 def _problem(
-    table: ReplayTable, before: Totals, maximise: str, asked: dict[str, float], margins: dict[str, float]
+    table: ReplayTable, before: Totals, maximize: str, asked: dict[str, float], margins: dict[str, float]
 ) -> Problem:
     rows = []
     for name, limit in asked.items():
         total, at_least = LIMITS[name]
         tightened = limit * (1 + margins[name]) if at_least else limit * (1 - margins[name])
         rows.append(Row(name, getattr(table, total), tightened * getattr(before, total), at_least))
-    return Problem(getattr(table, maximise), rows)
+    return Problem(getattr(table, maximize), rows)
 
 
 def _shadow_prices(problem: Problem, solution: Solution) -> dict[str, float]:

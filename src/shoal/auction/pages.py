@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.auction.model import AuctionLog, Policy
+from shoal.auction.auction_log import AuctionLog, Policy
 from shoal.auction.replay_kernels import show
 from shoal.threads import ordered_map
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from shoal.auction.auction_log import MAINLINE, SIDEBAR, AuctionLog
 from shoal.auction.evaluate import Evaluation
 from shoal.auction.landscape import Landscapes
-from shoal.auction.model import MAINLINE, SIDEBAR, AuctionLog
 from shoal.auction.optimize import Plan
 from shoal.auction.replay import ReplayTable
 from shoal.errors import MissingExtra
@@ -65,11 +65,11 @@ def methods_chart(evaluation: Evaluation) -> str:
         if any(result.reacting for result in results):
             kinds.append(("... when bidders react", ORANGE, lambda r: r.reacting["clicks"] if r.reacting else None))
         height = 0.8 / len(kinds)
-        for at, (label, colour, pick) in enumerate(kinds):
+        for at, (label, color, pick) in enumerate(kinds):
             values = [100 * (pick(result) or 0.0) for result in results]
             where = places + 0.4 - height * (at + 0.5)
-            axis.barh(where, values, height, color=colour, label=label)
-            if colour == BLUE:
+            axis.barh(where, values, height, color=color, label=label)
+            if color == BLUE:
                 low, high = np.array([result.interval["clicks"] for result in results]).T * 100
                 axis.errorbar(
                     values,
@@ -96,21 +96,21 @@ def reserve_changes(plan: Plan, page_views: np.ndarray) -> str:
         chosen = plan.choice % reserves.size
         share = 100 * np.bincount(chosen, page_views, reserves.size) / page_views.sum()
         if plan.settings.is_relative:
-            colours = np.where(reserves < 0.999, GREEN, np.where(reserves > 1.001, ORANGE, GREY))
+            colors = np.where(reserves < 0.999, GREEN, np.where(reserves > 1.001, ORANGE, GREY))
             labels = [(GREEN, "lower reserve"), (GREY, "unchanged"), (ORANGE, "higher reserve")]
             axis.set_xlabel("new mainline reserve as a multiple of today's")
         else:
-            colours, labels = np.full(reserves.size, BLUE), []
+            colors, labels = np.full(reserves.size, BLUE), []
             axis.set_xlabel("mainline reserve, cents at the reference click rate")
         step = reserves[1] / reserves[0] if reserves.size > 1 else 1.1
-        axis.bar(reserves, share, width=reserves * (np.sqrt(step) - 1 / np.sqrt(step)) * 0.9, color=colours)
+        axis.bar(reserves, share, width=reserves * (np.sqrt(step) - 1 / np.sqrt(step)) * 0.9, color=colors)
         axis.set_xscale("log")
         ticks = [0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4]
         if plan.settings.is_relative:
             axis.set_xticks(ticks, [f"x{tick:g}" for tick in ticks])
             axis.minorticks_off()
-        for colour, label in labels:
-            axis.bar([1], [0], color=colour, label=label)
+        for color, label in labels:
+            axis.bar([1], [0], color=color, label=label)
         if labels:
             axis.legend(frameon=False)
         axis.set_ylabel("% of page views")
@@ -126,14 +126,14 @@ def response_curves(table: ReplayTable, groups: np.ndarray, chosen: np.ndarray, 
     with drawing(columns, n_rows, size=(10, 2.7 * n_rows + 0.3)) as (figure, axes, address):
         for axis, group, choice, title in zip(axes, groups, chosen, titles, strict=False):
             at = slice(choice // n_reserves * n_reserves, choice // n_reserves * n_reserves + n_reserves)
-            for part, before, colour, label in zip(
+            for part, before, color, label in zip(
                 table.totals,
                 table.status_quo,
                 (BLUE, GREEN, ORANGE),
                 ("clicks", "revenue", "mainline ads"),
                 strict=False,
             ):
-                axis.plot(settings.reserves, 100 * (part[group, at] / before[group] - 1), color=colour, label=label)
+                axis.plot(settings.reserves, 100 * (part[group, at] / before[group] - 1), color=color, label=label)
             axis.axvline(settings.reserves[choice % n_reserves], color="#123", lw=1, ls="--", label="chosen")
             axis.axhline(0, color="#444", lw=0.8)
             axis.set_xscale("log")
@@ -162,13 +162,13 @@ def bid_densities(log: AuctionLog, land: Landscapes, keywords: np.ndarray) -> st
             shares, means, variances = np.split(land.mixtures[keyword], 3)
             edges = np.linspace(means.min() - 4 * variances.max() ** 0.5, means.max() + 4 * variances.max() ** 0.5, 60)
             shown = mine & (log.section > 0) if log.section is not None else mine
-            for z, (code, colour, name) in enumerate(((MAINLINE, BLUE, "mainline"), (SIDEBAR, ORANGE, "sidebar"))):
+            for z, (code, color, name) in enumerate(((MAINLINE, BLUE, "mainline"), (SIDEBAR, ORANGE, "sidebar"))):
                 inside = mine & (log.section == code) if log.section is not None else mine
                 values = np.log(np.maximum(scores[inside], 1e-9))
                 weights = np.full(values.size, 1 / max(shown.sum(), 1) / (edges[1] - edges[0]))
-                axis.hist(values, edges, weights=weights, color=colour, alpha=0.35, label=f"{name} bids")
+                axis.hist(values, edges, weights=weights, color=color, alpha=0.35, label=f"{name} bids")
                 bell = np.exp(-((edges - means[z]) ** 2) / (2 * variances[z])) / np.sqrt(2 * np.pi * variances[z])
-                axis.plot(edges, shares[z] * bell, color=colour, lw=1.6, label="fitted")
+                axis.plot(edges, shares[z] * bell, color=color, lw=1.6, label="fitted")
             axis.axvline(np.log(log.policy.reserve[keyword]), color="#123", ls="--", lw=1, label="today's reserve")
             ticks = [t for t in (1, 3, 10, 30, 100, 300, 1000, 3000) if edges[0] <= np.log(t) <= edges[-1]]
             axis.set_xticks(np.log(ticks), [str(t) for t in ticks])
@@ -194,7 +194,7 @@ def trade_off(limits: list[float], gains: list[float], asked: float | None) -> s
 
 
 def cluster_scene(land: Landscapes, clusters: np.ndarray, *, most: int = 3000, n_named: int = 8) -> str:
-    """Keywords by mainline mean, sidebar mean and mainline share; the busiest clusters in colour. Needs no network."""
+    """Keywords by mainline mean, sidebar mean and mainline share; the busiest clusters in color. Needs no network."""
     try:
         import plotly.graph_objects as go
     except ImportError:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from shoal.auction.auction_log import AuctionLog, Policy
 from shoal.auction.calibrate import calibrate
-from shoal.auction.model import AuctionLog, Policy
 from shoal.auction.replay_kernels import sweep
 from shoal.errors import BadInput
 from shoal.progress import task
@@ -174,7 +174,7 @@ class ReplayTable:
         rows = np.arange(self.clicks.shape[0])
         return Totals(*(float(part[rows, choice].sum(dtype=float)) for part in self.totals))
 
-    def as_it_was(self) -> Totals:
+    def baseline(self) -> Totals:
         """Totals over all rows under the logged policy."""
         return Totals(*(float(np.sum(part, dtype=float)) for part in self.status_quo))
 

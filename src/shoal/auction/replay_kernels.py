@@ -16,19 +16,19 @@ def rank(first, last, bid, log_ratio, alpha, sidebar_reserve, score, ad_at):
 
     Order: score, then bid, then ad id (bids arrive by ad id, and an equal one never overtakes).
     """
-    room = score.shape[0]
+    capacity = score.shape[0]
     bar = sidebar_reserve * CLEARS
     n_ranked = 0
     for at in range(first, last):
         s = bid[at] * np.exp(alpha * log_ratio[at])
-        if s < bar or (n_ranked == room and s < score[room - 1]):
+        if s < bar or (n_ranked == capacity and s < score[capacity - 1]):
             continue
         place = n_ranked
         while place > 0 and (score[place - 1] < s or (score[place - 1] == s and bid[ad_at[place - 1]] < bid[at])):
             place -= 1
-        if place >= room:
+        if place >= capacity:
             continue
-        n_ranked = min(n_ranked + 1, room)
+        n_ranked = min(n_ranked + 1, capacity)
         for other in range(n_ranked - 1, place, -1):
             score[other] = score[other - 1]
             ad_at[other] = ad_at[other - 1]
@@ -69,7 +69,7 @@ def add_auction(
         worth[at] = per_score[at] * max(following, floor)
     low = n_reserves
     for n_mainline in range(min(most, n_ranked) + 1):
-        high = low  # reserves from `low` up to `high` put exactly so many ads into the mainline
+        high = low  # reserves from `low` up to `high` put exactly this many ads into the mainline
         full = n_mainline in (most, n_ranked)
         low = 0 if full else count_at_most(reserves, base, score[n_mainline] / CLEARS)
         if high == 0:
@@ -135,12 +135,12 @@ def sweep(
     impressions,
 ):
     """Replay some groups' auctions under every exponent and reserve; outputs: (n_groups, alphas * reserves)."""
-    room = on_mainline.shape[1] + on_sidebar.shape[1] + 1
-    score = np.empty(room)
-    click = np.empty(room)
-    per_score = np.empty(room)
-    worth = np.empty(room)
-    ad_at = np.empty(room, np.int64)
+    capacity = on_mainline.shape[1] + on_sidebar.shape[1] + 1
+    score = np.empty(capacity)
+    click = np.empty(capacity)
+    per_score = np.empty(capacity)
+    worth = np.empty(capacity)
+    ad_at = np.empty(capacity, np.int64)
     n_reserves = reserves.shape[0]
     n_alphas = alpha_steps.shape[0]
     steps = np.empty((n_alphas, n_reserves + 1, 5))
@@ -208,9 +208,9 @@ def show(
     price,
 ):
     """Write section, place and price per click of every bid under one policy; bids not shown get 0, -1 and NaN."""
-    room = n_mainline_places + n_sidebar_places + 1
-    score = np.empty(room)
-    ad_at = np.empty(room, np.int64)
+    capacity = n_mainline_places + n_sidebar_places + 1
+    score = np.empty(capacity)
+    ad_at = np.empty(capacity, np.int64)
     for auction in range(first_auction, last_auction):
         q = keyword[auction]
         first = starts[auction]

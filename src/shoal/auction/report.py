@@ -12,10 +12,10 @@ import numpy as np
 
 import shoal
 from shoal.auction import plots
+from shoal.auction.auction_log import AuctionLog
 from shoal.auction.evaluate import FROZEN_BIDS, OURS, UNGUARDED, Evaluation, Result
 from shoal.auction.export import group_numbers
 from shoal.auction.landscape import landscapes
-from shoal.auction.model import AuctionLog
 from shoal.auction.optimize import Infeasible, Plan, optimize
 from shoal.auction.replay import ReplayTable
 from shoal.errors import BadInput
@@ -24,8 +24,8 @@ from shoal.progress import task
 WORDS = {
     "clicks": "clicks",
     "revenue": "revenue",
-    "mliy": "mainline ads per page",
-    "iy": "ads per page",
+    "mainline_yield": "mainline ads per page",
+    "ad_yield": "ads per page",
     "cpc": "cost per click",
 }
 
@@ -101,7 +101,7 @@ def _headline(plan: Plan, evaluation: Evaluation | None) -> str:
         if result and evaluation
         else "on the days it was made from (in-sample: expect less)"
     )
-    notes = {name: _between(result, name) for name in ("clicks", "revenue", "mliy")}
+    notes = {name: _between(result, name) for name in ("clicks", "revenue", "mainline_yield")}
     limits = plan.constraints
     tiles = [
         _tile("clicks", change["clicks"], notes["clicks"], good=change["clicks"] > 0),
@@ -111,7 +111,12 @@ def _headline(plan: Plan, evaluation: Evaluation | None) -> str:
             _limit_note(limits, "revenue") or notes["revenue"],
             good=_kept(change, limits, "revenue"),
         ),
-        _tile("mliy", change["mliy"], _limit_note(limits, "mliy") or notes["mliy"], good=_kept(change, limits, "mliy")),
+        _tile(
+            "mainline_yield",
+            change["mainline_yield"],
+            _limit_note(limits, "mainline_yield") or notes["mainline_yield"],
+            good=_kept(change, limits, "mainline_yield"),
+        ),
         _tile("cpc", change["cpc"], "what advertisers pay for a click", good=None),
     ]
     text = f"<p>Had the proposed reserves been in force {escape(where)}, with every bid as it was logged:</p>"
@@ -121,7 +126,7 @@ def _headline(plan: Plan, evaluation: Evaluation | None) -> str:
         warning += (
             "<p>In this simulated market bidders were then let react. Clicks then change by "
             f"<b>{_per_cent(react['clicks'])}</b>, revenue by <b>{_per_cent(react['revenue'])}</b>, mainline ads by "
-            f"<b>{_per_cent(react['mliy'])}</b>.</p>"
+            f"<b>{_per_cent(react['mainline_yield'])}</b>.</p>"
         )
     missed = [WORDS[name] for name in limits if name in change and _kept(change, limits, name) is False]
     miss = (
@@ -152,8 +157,8 @@ def _limit_note(limits: dict[str, float], name: str) -> str:
 def _kept(change: dict[str, float], limits: dict[str, float], name: str) -> bool | None:
     if name not in limits:
         return None
-    room = 1 + change[name] - limits[name]
-    return room >= -0.002 if name in ("revenue", "clicks") else room <= 0.002
+    slack = 1 + change[name] - limits[name]
+    return slack >= -0.002 if name in ("revenue", "clicks") else slack <= 0.002
 
 
 def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable) -> str:
@@ -199,10 +204,14 @@ def _methods(evaluation: Evaluation | None) -> str:
             lines.append(f'<tr><td>{escape(result.method)}</td><td colspan="8">{escape(result.why_not)}</td></tr>')
             continue
         cells = [escape(result.method), _per_cent(result.in_sample["clicks"])]
-        cells += [_per_cent(result.held_out[name]) for name in ("clicks", "revenue", "mliy", "cpc")]
+        cells += [_per_cent(result.held_out[name]) for name in ("clicks", "revenue", "mainline_yield", "cpc")]
         cells += [_per_cent(result.optimism), _per_cent(result.own_terms)]
         react = result.reacting
-        cells += ["\u2013" if react is None else " / ".join(_per_cent(react[n]) for n in ("clicks", "revenue", "mliy"))]
+        cells += [
+            "\u2013"
+            if react is None
+            else " / ".join(_per_cent(react[n]) for n in ("clicks", "revenue", "mainline_yield"))
+        ]
         ours = ' class="ours"' if result.method == OURS else ""
         lines.append(f"<tr{ours}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     heads = (
@@ -222,7 +231,7 @@ def _methods(evaluation: Evaluation | None) -> str:
         "method expected from "
         "its own days; the difference is its optimism. “Clicks at equal limits” charges a method for the "
         "revenue it missed and "
-        "credits it for mainline room it left unused. "
+        "credits it for mainline places it left unused. "
         f"“{OURS}” is the proposal; “{UNGUARDED}” is the same without its safety margins.</p>"
     )
     return _section(
@@ -248,16 +257,16 @@ def _limits(plan: Plan, table: ReplayTable) -> str:
         f"{100 * plan.gap:.4f} % under the same limits.</p>"
     )
     image = ""
-    if "mliy" in plan.constraints:
-        asked = plan.constraints["mliy"]
+    if "mainline_yield" in plan.constraints:
+        asked = plan.constraints["mainline_yield"]
         limits, gains = [], []
         for limit in sorted({0.95, 1.0, 1.02, 1.05, 1.1, 1.15, asked}):
             try:
                 other = optimize(
                     table,
-                    maximise=plan.objective,
+                    maximize=plan.objective,
                     revenue=plan.constraints.get("revenue"),
-                    mliy=limit,
+                    mainline_yield=limit,
                     clusters=plan.clusters,
                     shrinkage=plan.shrinkage,
                     tol=1e-3,
@@ -315,7 +324,7 @@ def _landscapes(log: AuctionLog, scored: Any, clusters: np.ndarray, drawn: np.nd
     )
     turn = (
         "<p>Every point is a keyword; drag to turn, scroll to zoom, point at one to see its name. The "
-        "busiest clusters are in colour; click their names to hide or show them.</p>"
+        "busiest clusters are in color; click their names to hide or show them.</p>"
     )
     return _section(
         "Bid landscapes", text, _image(plots.bid_densities(log, scored, drawn), "bid densities")
@@ -327,7 +336,7 @@ def _data(log: AuctionLog, plan: Plan) -> str:
     held = plan.facts.get("held out", {})
     lines = "".join(
         f"<tr><td>{escape(name)}</td>"
-        + "".join(f"<td>{_per_cent(change[n])}</td>" for n in ("clicks", "revenue", "mliy", "worth"))
+        + "".join(f"<td>{_per_cent(change[n])}</td>" for n in ("clicks", "revenue", "mainline_yield", "worth"))
         + "</tr>"
         for name, change in held.items()
     )
@@ -344,7 +353,7 @@ def _data(log: AuctionLog, plan: Plan) -> str:
         "fewer, dearer ads.</dd>"
         "<dt>Rank score</dt><dd>Bid times (click rate / reference click rate) to the power of the CTR exponent.</dd>"
         "<dt>Mainline ads per page (MLIY)</dt><dd>Ads above the results, averaged over page views: what users see.</dd>"
-        "<dt>Optimism</dt><dd>How much better a plan looked on the days it was made from than on others.</dd></dl>"
+        "<dt>optimism</dt><dd>How much better a plan looked on the days it was made from than on others.</dd></dl>"
     )
     clicks = plan.facts.get("clicks from", "estimated")
     return _section(

@@ -25,13 +25,16 @@ Log = Annotated[
 ]
 Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="How many clusters of keywords.")]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides everything that is drawn at random.")]
-Maximise = Annotated[str, typer.Option("--max", help="What to maximise: clicks or revenue.")]
+Maximize = Annotated[str, typer.Option("--max", help="What to maximize: clicks or revenue.")]
 ClicksLimit = Annotated[float | None, typer.Option("--clicks", help="At least this multiple of the log's clicks.")]
 RevenueLimit = Annotated[float | None, typer.Option("--revenue", help="At least this multiple of the log's revenue.")]
 MainlineLimit = Annotated[
-    float | None, typer.Option("--mliy", help="At most this multiple of the log's mainline ads per page view.")
+    float | None,
+    typer.Option("--mainline-yield", help="At most this multiple of the log's mainline ads per page view."),
 ]
-AdsLimit = Annotated[float | None, typer.Option("--iy", help="At most this multiple of the log's ads per page view.")]
+AdsLimit = Annotated[
+    float | None, typer.Option("--ad-yield", help="At most this multiple of the log's ads per page view.")
+]
 Coordinates = Annotated[
     str, typer.Option("--coordinates", help="logbid+logctr, log_score, or logbid_ctr (the paper's).")
 ]
@@ -52,11 +55,11 @@ def simulate(
 
     Example: shoal auction simulate --keywords 3000 --days 14 --out log/
     """
-    from shoal.auction import Market, production, write_log
+    from shoal.auction import Market, baseline_policy, write_log
 
     with watched(quiet):
         market = Market(keywords, n_days=days, page_views_per_day=views, reacting=reacting, random_state=seed)
-        log = market.log(production(market, tuning=tuning).policy)
+        log = market.log(baseline_policy(market, tuning=tuning).policy)
         write_log(log, out)
     print(f"{log.n_auctions:,} auctions and {log.n_bids:,} bids of {log.n_keywords:,} keywords on {days} days: {out}")
 
@@ -159,7 +162,7 @@ def replay(
     from shoal.auction import Settings, read_log
     from shoal.auction import replay as run
     from shoal.auction.export import write_table
-    from shoal.auction.levels import best_clicks
+    from shoal.auction.recommend import best_clicks
 
     with watched(quiet):
         logged = read_log(log)
@@ -177,7 +180,7 @@ def replay(
         wide = {name: np.tile(column, logged.n_keywords) for name, column in columns.items()}
         totals = {name: part.ravel() for name, part in table.totals._asdict().items()}
         write_table(out, {"keyword_id": each, **wide, **totals})
-    before = table.as_it_was()
+    before = table.baseline()
     middle = columns["alpha"] == settings.alphas[settings.alphas.size // 2]
     step = max(1, settings.reserves.size // 12)
     changes = {
@@ -193,11 +196,11 @@ def optimize(
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the reserve table, keyword map and plan.")
     ] = Path("plan"),
-    maximise: Maximise = "clicks",
+    maximize: Maximize = "clicks",
     clicks: ClicksLimit = None,
     revenue: RevenueLimit = 1.0,
-    mliy: MainlineLimit = 1.05,
-    iy: AdsLimit = None,
+    mainline_yield: MainlineLimit = 1.05,
+    ad_yield: AdsLimit = None,
     level: Annotated[str, typer.Option("--level", help="auto, cluster, keyword or shrunken.")] = "auto",
     margins: Annotated[
         bool, typer.Option("--margins/--no-margins", help="Tighten limits by what held-out days missed.")
@@ -208,13 +211,13 @@ def optimize(
 ) -> None:
     """Propose reserve prices: the most clicks or revenue within the limits, at the level held-out days prefer.
 
-    Example: shoal auction optimize log/ --max clicks --revenue 1.0 --mliy 1.05 --out plan/
+    Example: shoal auction optimize log/ --max clicks --revenue 1.0 --mainline-yield 1.05 --out plan/
     """
     from shoal.auction import export_plan, read_log, recommend
     from shoal.auction import replay as run
-    from shoal.auction.levels import best_clicks
+    from shoal.auction.recommend import best_clicks
 
-    goals = _goals(maximise, clicks, revenue, mliy, iy)
+    goals = _goals(maximize, clicks, revenue, mainline_yield, ad_yield)
     with watched(quiet):
         logged = read_log(log)
         table = run(logged, by_day=True, clicks_from=best_clicks(logged))
@@ -242,11 +245,11 @@ def optimize(
 def report(
     log: Log,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML page to write.")] = Path("auction-report.html"),
-    maximise: Maximise = "clicks",
+    maximize: Maximize = "clicks",
     clicks: ClicksLimit = None,
     revenue: RevenueLimit = 1.0,
-    mliy: MainlineLimit = 1.05,
-    iy: AdsLimit = None,
+    mainline_yield: MainlineLimit = 1.05,
+    ad_yield: AdsLimit = None,
     keyword: Annotated[
         list[str] | None, typer.Option("--keyword", help="Draw the bids of this keyword (may be repeated).")
     ] = None,
@@ -261,7 +264,7 @@ def report(
     from shoal.auction import read_log
     from shoal.auction.demo import propose_and_report
 
-    goals = _goals(maximise, clicks, revenue, mliy, iy)
+    goals = _goals(maximize, clicks, revenue, mainline_yield, ad_yield)
     with watched(quiet):
         found = propose_and_report(
             read_log(log), out, n_clusters=clusters, random_state=seed, keywords=keyword or (), **goals
@@ -294,14 +297,14 @@ def demo(
 
 
 def _goals(
-    maximise: str, clicks: float | None, revenue: float | None, mliy: float | None, iy: float | None
+    maximize: str, clicks: float | None, revenue: float | None, mainline_yield: float | None, ad_yield: float | None
 ) -> dict[str, Any]:
-    limits = {"clicks": clicks, "revenue": revenue, "mliy": mliy, "iy": iy}
-    return {"maximise": maximise, **limits}
+    limits = {"clicks": clicks, "revenue": revenue, "mainline_yield": mainline_yield, "ad_yield": ad_yield}
+    return {"maximize": maximize, **limits}
 
 
 def _words(change: dict[str, float]) -> str:
-    names = {"clicks": "clicks", "revenue": "revenue", "mliy": "mainline ads"}
+    names = {"clicks": "clicks", "revenue": "revenue", "mainline_yield": "mainline ads"}
     return ", ".join(f"{word} {100 * change[name]:+.2f} %" for name, word in names.items())
 
 

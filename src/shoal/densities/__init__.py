@@ -1,6 +1,6 @@
 """Clusters of probability distributions."""
 
 from shoal.densities.density_kmeans import FAMILIES, DensityKMeans
-from shoal.densities.reading import Densities, read
+from shoal.densities.observations import Densities, read_observations
 
-__all__ = ["DensityKMeans", "Densities", "FAMILIES", "read"]
+__all__ = ["DensityKMeans", "Densities", "FAMILIES", "read_observations"]

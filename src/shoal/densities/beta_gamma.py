@@ -10,7 +10,7 @@ from shoal.densities.special import dirichlet_from_mean_logs, gamma_from_moments
 
 
 class Dirichlet(Family):
-    """theta = alpha - 1, so a centre's alpha is the mean of its rows' alphas; eta = psi(alpha) - psi(sum alpha)."""
+    """theta = alpha - 1, so a center's alpha is the mean of its rows' alphas; eta = psi(alpha) - psi(sum alpha)."""
 
     name = "dirichlet"
     layout = "alpha_1 ... alpha_d"
@@ -25,7 +25,7 @@ class Dirichlet(Family):
     def expectation(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(digamma(X) - digamma(X.sum(1))[:, None])
 
-    def log_normaliser(self, X: np.ndarray) -> np.ndarray:
+    def log_normalizer(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(gammaln(X).sum(1) - gammaln(X.sum(1)))
 
     def from_natural(self, theta: np.ndarray) -> np.ndarray:
@@ -61,8 +61,8 @@ class Beta(Family):
     def expectation(self, X: np.ndarray) -> np.ndarray:
         return self._rows(self.pair.expectation(self._pairs(X)), X.shape[0])
 
-    def log_normaliser(self, X: np.ndarray) -> np.ndarray:
-        return np.asarray(self.pair.log_normaliser(self._pairs(X)).reshape(X.shape[0], -1).sum(1))
+    def log_normalizer(self, X: np.ndarray) -> np.ndarray:
+        return np.asarray(self.pair.log_normalizer(self._pairs(X)).reshape(X.shape[0], -1).sum(1))
 
     def from_natural(self, theta: np.ndarray) -> np.ndarray:
         return theta + 1.0
@@ -74,7 +74,7 @@ class Beta(Family):
 class Gamma(Family):
     """``d`` independent Gammas by shape k and RATE b: theta = (k - 1, -b), eta = (psi(k) - log b, k / b).
 
-    Averaging scales instead of rates would not be the minimiser.
+    Averaging scales instead of rates would not be the minimizer.
     """
 
     name = "gamma"
@@ -92,7 +92,7 @@ class Gamma(Family):
         shapes, rates = np.hsplit(X, 2)
         return np.concatenate([digamma(shapes) - np.log(rates), shapes / rates], axis=1)
 
-    def log_normaliser(self, X: np.ndarray) -> np.ndarray:
+    def log_normalizer(self, X: np.ndarray) -> np.ndarray:
         shapes, rates = np.hsplit(X, 2)
         return np.asarray((gammaln(shapes) - shapes * np.log(rates)).sum(1))
 

@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from shoal.base import Estimator, TopFeatures, as_weights, storable
 from shoal.densities.beta_gamma import Beta, Dirichlet, Gamma
-from shoal.densities.counts import Categorical, Poisson
+from shoal.densities.categorical_poisson import Categorical, Poisson
 from shoal.densities.family import Family, Smoother
 from shoal.densities.gaussian import Gaussian, GaussianMixture
 from shoal.densities.seeding import spread_out_rows
-from shoal.densities.steps import Side, accumulate, centre_side, divergences, nearest_centres, row_side, update
+from shoal.densities.statistics import Side, accumulate, center_side, divergences, nearest_centers, row_side, update
 from shoal.errors import BadInput
 from shoal.progress import Monitor
 
@@ -29,7 +29,7 @@ FAMILIES = ("gaussian", "gaussian_mixture", "beta", "gamma", "dirichlet", "categ
 class Run(NamedTuple):
     """One fit from one set of seeds."""
 
-    centres: np.ndarray
+    centers: np.ndarray
     labels: np.ndarray
     costs: np.ndarray
     history: list[float]
@@ -43,11 +43,11 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 
     Use it when each thing to be grouped is itself an uncertain or spread-out quantity: keywords by the distribution of
     their bids, users by the posterior of their click rate, shops by the distribution of their baskets. Both steps are
-    exact minimisers, so the objective never rises.
+    exact minimizers, so the objective never rises.
 
     Parameters
     ----------
-    n_clusters : how many centres.
+    n_clusters : how many centers.
     family : the distributions, and with them the columns of ``X``:
 
         ==================  ===========================================================================
@@ -59,19 +59,19 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         categorical         the probability (or the count) of each of d outcomes
         poisson             d rates
         ==================  ===========================================================================
-    direction : "centre" measures KL(centre || row): a centre is what its rows agree on (natural parameters are
-        averaged). "pooled" measures KL(row || centre): a centre is the fit to all its rows' data thrown together (mean
+    direction : "center" measures KL(center || row): a center is what its rows agree on (natural parameters are
+        averaged). "pooled" measures KL(row || center): a center is the fit to all its rows' data pooled (mean
         parameters are averaged).
     n_components : Z, for the family "gaussian_mixture".
     n_init : fits from this many sets of seeds; the best is kept.
     smoothing : keeps divergences finite. The quantile of the variances that is added to each variance, and the share
         by which weights, probabilities and rates are moved towards their average. 0 takes the rows as they are.
-    max_iter, tol : stop after so many steps, or when the objective falls by less than this fraction.
+    max_iter, tol : stop after this many steps, or when the objective falls by less than this fraction.
     random_state : decides the answer; the number of threads does not.
 
     Attributes
     ----------
-    cluster_centers_ : (n_clusters, n_features) parameters of the centres, laid out as the rows are.
+    cluster_centers_ : (n_clusters, n_features) parameters of the centers, arranged as the rows are.
     labels_, divergences_ : the cluster of each row and the divergence, in nats.
     objective_, objective_history_ : the weighted sum of divergences, at the end and after each step.
     n_iter_, converged_ : steps of the best fit, and whether it settled.
@@ -95,7 +95,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         n_clusters: int = 8,
         *,
         family: str = "gaussian",
-        direction: str = "centre",
+        direction: str = "center",
         n_components: int = 2,
         n_init: int = 3,
         smoothing: float = 0.01,
@@ -116,9 +116,9 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     # --- fitting ------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DensityKMeans:
-        """Find the centres of ``X``, (n, n_features) parameters; rows may carry weights."""
+        """Find the centers of ``X``, (n, n_features) parameters; rows may carry weights."""
         family = self._checked_family()
-        X = self._judge(family, X, fitting=True)
+        X = self._validate(family, X, fitting=True)
         weights = as_weights(sample_weight, X.shape[0])
         if not weights.any():
             raise BadInput("every sample_weight is zero; at least n_clusters rows need a weight above zero.")
@@ -144,7 +144,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         return self
 
     def _descend(
-        self, family: Family, X: np.ndarray, rows: Side, weights: np.ndarray, centres: np.ndarray, what: str
+        self, family: Family, X: np.ndarray, rows: Side, weights: np.ndarray, centers: np.ndarray, what: str
     ) -> Run:
         """Assign and average until nothing moves."""
         labels = np.full(X.shape[0], -1)
@@ -152,24 +152,24 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         with Monitor(what, self.max_iter, self.tol) as monitor:
             while monitor.running:
                 before = labels
-                labels, costs = nearest_centres(rows, centre_side(family, self.direction, centres))
+                labels, costs = nearest_centers(rows, center_side(family, self.direction, centers))
                 stats = accumulate(rows, weights, labels, costs, self.n_clusters)
                 settled = np.array_equal(before, labels)
                 monitor.report(stats.cost, settled=settled, moved=int((before != labels).sum()))
                 if settled:
                     break
-                centres = update(family, self.direction, stats, centres)
+                centers = update(family, self.direction, stats, centers)
                 empty = np.flatnonzero(stats.mass <= 0)
                 if empty.size:  # an empty cluster starts anew at the worst-served row
-                    centres[empty] = X[np.argsort(-costs * weights, kind="stable")[: empty.size]]
+                    centers[empty] = X[np.argsort(-costs * weights, kind="stable")[: empty.size]]
         history = list(monitor.history)
-        if not settled:  # the centres moved once more after the last assignment
-            labels, costs = nearest_centres(rows, centre_side(family, self.direction, centres))
+        if not settled:  # the centers moved once more after the last assignment
+            labels, costs = nearest_centers(rows, center_side(family, self.direction, centers))
             history.append(float(weights @ costs))
-        return Run(centres, labels, costs, history, monitor.n_iter, monitor.converged)
+        return Run(centers, labels, costs, history, monitor.n_iter, monitor.converged)
 
     def _remember(self, run: Run) -> None:
-        self.cluster_centers_ = run.centres + self.origin_
+        self.cluster_centers_ = run.centers + self.origin_
         self.labels_, self.divergences_ = run.labels, run.costs
         self.objective_, self.objective_history_ = run.history[-1], run.history
         self.n_iter_, self.converged_ = run.n_iter, run.converged
@@ -177,16 +177,16 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     # --- using --------------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """The nearest centre of each row."""
+        """The nearest center of each row."""
         return self._nearest(X)[0]
 
     def transform(self, X: Any) -> np.ndarray:
-        """Divergences in nats, rows down and centres across, in the model's direction."""
-        rows, centres = self._both_sides(X)
-        return divergences(rows, centres)
+        """Divergences in nats, rows down and centers across, in the model's direction."""
+        rows, centers = self._both_sides(X)
+        return divergences(rows, centers)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Minus the weighted sum of divergences to the nearest centres."""
+        """Minus the weighted sum of divergences to the nearest centers."""
         costs = self._nearest(X)[1]
         return -float(as_weights(sample_weight, costs.size) @ costs)
 
@@ -195,31 +195,31 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         return -np.asarray(self.divergences_)
 
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
-        """The parameters in which this centre differs most from the other centres, in their standard deviations."""
+        """The parameters in which this center differs most from the other centers, in their standard deviations."""
         check_is_fitted(self)
         spread = self.cluster_centers_.std(0)
         unusual = np.abs(self.cluster_centers_[cluster] - self.cluster_centers_.mean(0)) / np.where(
             spread > 0, spread, 1
         )
         order = np.argsort(-unusual, kind="stable")[:n]
-        return TopFeatures(order, self.cluster_centers_[cluster, order], "parameter of the centre")
+        return TopFeatures(order, self.cluster_centers_[cluster, order], "parameter of the center")
 
     def _nearest(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        rows, centres = self._both_sides(X)
-        return nearest_centres(rows, centres)
+        rows, centers = self._both_sides(X)
+        return nearest_centers(rows, centers)
 
     def _both_sides(self, X: Any) -> tuple[Side, Side]:
         check_is_fitted(self)
         family = self._checked_family()
-        X = self._transformed(_as_distributions(family, self._judge(family, X, fitting=False)))
-        centres = centre_side(family, self.direction, self.cluster_centers_ - self.origin_)
-        return row_side(family, self.direction, X), centres
+        X = self._transformed(_as_distributions(family, self._validate(family, X, fitting=False)))
+        centers = center_side(family, self.direction, self.cluster_centers_ - self.origin_)
+        return row_side(family, self.direction, X), centers
 
     # --- judging ------------------------------------------------------------------------------------------------------
 
     def _checked_family(self) -> Family:
-        if self.direction not in ("centre", "pooled"):
-            raise BadInput(f"direction is {self.direction!r}; choose 'centre' or 'pooled'.")
+        if self.direction not in ("center", "pooled"):
+            raise BadInput(f"direction is {self.direction!r}; choose 'center' or 'pooled'.")
         for name in ("n_clusters", "n_init", "max_iter", "n_components"):
             if getattr(self, name) < 1:
                 raise BadInput(f"{name} is {getattr(self, name)!r}; it must be 1 or more.")
@@ -231,7 +231,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
             raise BadInput(f"family is {self.family!r}; choose one of {', '.join(FAMILIES)}.")
         return SIMPLE_FAMILIES[self.family]()
 
-    def _judge(self, family: Family, X: Any, *, fitting: bool) -> np.ndarray:
+    def _validate(self, family: Family, X: Any, *, fitting: bool) -> np.ndarray:
         try:
             X = validate_data(self, X, reset=fitting, dtype=np.float64)
         except ValueError as error:

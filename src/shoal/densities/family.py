@@ -1,11 +1,11 @@
-"""What a family of distributions must tell: its natural and its mean parameters, and the way back from each.
+"""What a family of distributions provides: its natural and its mean parameters, and the way back from each.
 
 Every family here is exponential: ``p(x) = exp(<theta, T(x)> - F(theta))`` with mean parameters ``eta = E T(x)``. Then
 
     KL(p || q) = <eta_p, theta_p> - F(p)  -  ( <eta_p, theta_q> - F(q) ),
 
-so a whole table of divergences is one matrix product, and the best centre of some rows is the plain average of their
-natural parameters (for centre || row) or of their mean parameters (for row || centre).
+so a whole table of divergences is one matrix product, and the best center of some rows is the plain average of their
+natural parameters (for center || row) or of their mean parameters (for row || center).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Family(ABC):
     name: str
     layout: str  # the columns of a row, in words
     positive: bool = True  # every parameter is 0 or more
-    normalised: bool = False  # F is 0 for every row, because the natural parameters carry it already
+    normalized: bool = False  # F is 0 for every row, because the natural parameters carry it already
 
     @abstractmethod
     def check(self, X: np.ndarray) -> None:
@@ -38,7 +38,7 @@ class Family(ABC):
         """eta = E T, one row each."""
 
     @abstractmethod
-    def log_normaliser(self, X: np.ndarray) -> np.ndarray:
+    def log_normalizer(self, X: np.ndarray) -> np.ndarray:
         """F(theta), one number each."""
 
     @abstractmethod
@@ -59,11 +59,11 @@ class Family(ABC):
 
     def negative_entropy(self, X: np.ndarray) -> np.ndarray:
         """``<eta, theta> - F``, one number each."""
-        return np.asarray((self.expectation(X) * self.natural(X)).sum(1) - self.log_normaliser(X))
+        return np.asarray((self.expectation(X) * self.natural(X)).sum(1) - self.log_normalizer(X))
 
     def kl(self, P: np.ndarray, Q: np.ndarray) -> np.ndarray:
         """KL(P || Q) in nats, for every row of P (down) and of Q (across)."""
-        cross = self.expectation(P) @ self.natural(Q).T - self.log_normaliser(Q)[None, :]
+        cross = self.expectation(P) @ self.natural(Q).T - self.log_normalizer(Q)[None, :]
         return np.maximum(self.negative_entropy(P)[:, None] - cross, 0.0)
 
 

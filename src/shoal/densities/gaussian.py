@@ -26,13 +26,13 @@ class GaussianMixture(Family):
 
         theta_z0 = log w_z - sum_d ( mu^2 / 2 s^2 + log(2 pi s^2) / 2 ),  theta_z1 = mu / s^2,  theta_z2 = -1 / 2 s^2
 
-    are over-complete and normalised, so F = 0.
+    are over-complete and normalized, so F = 0.
     """
 
     name = "gaussian_mixture"
     layout = "weights of the Z components, then Z*d means, then Z*d variances (component by component)"
     positive = False
-    normalised = True
+    normalized = True
 
     def __init__(self, n_components: int = 2) -> None:
         self.n_components = n_components
@@ -108,7 +108,7 @@ class GaussianMixture(Family):
         second = w * (means**2 + variances)
         return np.concatenate([weights, (w * means).reshape(n, -1), second.reshape(n, -1)], axis=1)
 
-    def log_normaliser(self, X: np.ndarray) -> np.ndarray:
+    def log_normalizer(self, X: np.ndarray) -> np.ndarray:
         return np.zeros(X.shape[0])
 
     def negative_entropy(self, X: np.ndarray) -> np.ndarray:

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""The assignment step: the nearest centre of every row, in single precision where that is safe, in double where not."""
+"""The assignment step: the nearest center of every row, in single precision where that is safe, in double where not."""
 
 import numpy as np
 
@@ -9,20 +9,20 @@ LANES = 64  # rows done together, side by side, so that the compiler can use vec
 
 
 @sum_kernel
-def screen(rows, centres, constants, best, second, nearest):
-    """For a block of rows (n_stats, LANES): the two smallest values of constant - <row, centre>, and the centre."""
-    n_centres, n_stats = centres.shape
+def screen(rows, centers, constants, best, second, nearest):
+    """For a block of rows (n_stats, LANES): the two smallest values of constant - <row, center>, and the center."""
+    n_centers, n_stats = centers.shape
     cost = np.empty(LANES, rows.dtype)
     for lane in range(LANES):
         best[lane] = np.inf
         second[lane] = np.inf
         nearest[lane] = 0
-    for centre in range(n_centres):
-        constant = constants[centre]
+    for center in range(n_centers):
+        constant = constants[center]
         for lane in range(LANES):
             cost[lane] = constant
         for stat in range(n_stats):
-            weight = centres[centre, stat]
+            weight = centers[center, stat]
             line = rows[stat]
             for lane in range(LANES):
                 cost[lane] -= weight * line[lane]
@@ -33,29 +33,29 @@ def screen(rows, centres, constants, best, second, nearest):
             other = before if closer else value
             second[lane] = min(second[lane], other)
             best[lane] = value if closer else before
-            nearest[lane] = np.int32(centre) if closer else nearest[lane]
+            nearest[lane] = np.int32(center) if closer else nearest[lane]
 
 
 @kernel
-def nearest_in_double(row, centres, constants):
-    """The first centre with the smallest constant - <row, centre>."""
+def nearest_in_double(row, centers, constants):
+    """The first center with the smallest constant - <row, center>."""
     best = np.inf
     nearest = 0
-    for centre in range(centres.shape[0]):
-        value = constants[centre]
+    for center in range(centers.shape[0]):
+        value = constants[center]
         for stat in range(row.shape[0]):
-            value -= row[stat] * centres[centre, stat]
+            value -= row[stat] * centers[center, stat]
         if value < best:
             best = value
-            nearest = centre
+            nearest = center
     return nearest
 
 
 @kernel
-def assign(rows, centres, constants, centres32, constants32, widest, labels, costs):
-    """Write the nearest centre of each row and its cost.
+def assign(rows, centers, constants, centers32, constants32, widest, labels, costs):
+    """Write the nearest center of each row and its cost.
 
-    Rounding in single precision moves a value by at most ``error``; a row whose two best centres lie closer than twice
+    Rounding in single precision moves a value by at most ``error``; a row whose two best centers lie closer than twice
     that is looked at again in double precision, so the labels are those of double precision, always.
     """
     n_rows, n_stats = rows.shape
@@ -64,14 +64,14 @@ def assign(rows, centres, constants, centres32, constants32, widest, labels, cos
     second = np.empty(LANES, np.float32)
     nearest = np.empty(LANES, np.int32)
     largest_constant = 0.0
-    for centre in range(constants.shape[0]):
-        largest_constant = max(largest_constant, abs(constants[centre]))
+    for center in range(constants.shape[0]):
+        largest_constant = max(largest_constant, abs(constants[center]))
     for start in range(0, n_rows, LANES):
         n_here = min(LANES, n_rows - start)
         for stat in range(n_stats):
             for lane in range(LANES):
                 block[stat, lane] = rows[start + min(lane, n_here - 1), stat]
-        screen(block, centres32, constants32, best, second, nearest)
+        screen(block, centers32, constants32, best, second, nearest)
         for lane in range(n_here):
             row = start + lane
             size = largest_constant
@@ -80,10 +80,10 @@ def assign(rows, centres, constants, centres32, constants32, widest, labels, cos
             error = (n_stats + 3) * 6e-8 * size
             label = np.int64(nearest[lane])
             if not (second[lane] - best[lane] > 2 * error):
-                label = nearest_in_double(rows[row], centres, constants)
+                label = nearest_in_double(rows[row], centers, constants)
             cost = constants[label]
             for stat in range(n_stats):
-                cost -= rows[row, stat] * centres[label, stat]
+                cost -= rows[row, stat] * centers[label, stat]
             labels[row] = label
             costs[row] = cost
 

@@ -1,11 +1,11 @@
-"""First centres: k-means++ with the divergence in place of the squared distance."""
+"""First centers: k-means++ with the divergence in place of the squared distance."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from shoal.densities.family import Family
-from shoal.densities.steps import Side, centre_side
+from shoal.densities.statistics import Side, center_side
 
 
 def spread_out_rows(
@@ -21,7 +21,7 @@ def spread_out_rows(
     chosen = [_draw(weights, random)]
     nearest = np.full(X.shape[0], np.inf)
     for _ in range(1, n_clusters):
-        last = centre_side(family, direction, X[chosen[-1:]])
+        last = center_side(family, direction, X[chosen[-1:]])
         nearest = np.minimum(nearest, rows.constants + last.constants[0] - rows.stats @ last.stats[0])
         odds = weights * np.maximum(nearest, 0.0)
         odds[chosen] = 0.0

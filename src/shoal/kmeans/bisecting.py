@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.errors import BadInput
-from shoal.kmeans.centres import Centres, centres_from_rows, index_centres, update_centres
-from shoal.kmeans.exact import CentreIndexAssigner, assign
+from shoal.kmeans.centers import Centers, centers_from_rows, index_centers, update_centers
+from shoal.kmeans.exact import CenterIndexAssigner, assign
 from shoal.kmeans.lloyd import improve
 from shoal.kmeans.rows import UnitRows, compact, take_rows
 from shoal.kmeans.seeding import choose_seeds
@@ -20,7 +20,7 @@ class Tree:
     """Splits in the order they were made. Split s makes nodes 2s+1 and 2s+2; node 0 holds all rows."""
 
     parents: np.ndarray  # (n_splits,) the node that was split
-    centres: Centres  # of all nodes
+    centers: Centers  # of all nodes
     leaves: np.ndarray  # (n_clusters,) the node of each cluster
 
 
@@ -55,7 +55,7 @@ def bisect(
 ) -> Bisected:
     """Split until there are ``n_clusters`` leaves, or nothing is left to split."""
     everything = np.flatnonzero(rows.lengths > 0)
-    root, loss = _centre(rows, row_weights, everything)
+    root, loss = _center(rows, row_weights, everything)
     leaves, nodes = [Leaf(0, everything, loss)], [root]
     done: list[Leaf] = []
     parents: list[int] = []
@@ -70,9 +70,9 @@ def bisect(
                 done.append(worst)
                 continue
             parents.append(worst.node)
-            for members, centre, loss in halves:
+            for members, center, loss in halves:
                 leaves.append(Leaf(len(nodes), members, loss))
-                nodes.append(centre)
+                nodes.append(center)
             psi = (served - sum(leaf.loss for leaf in [*leaves, *done])) / total
             monitor.report(psi, psi=psi, clusters=len(leaves) + len(done))
     ordered = sorted([*leaves, *done], key=lambda leaf: leaf.node)
@@ -84,13 +84,13 @@ def bisect(
 
 
 def descend(rows: UnitRows, tree: Tree, n_threads: int | None = None) -> np.ndarray:
-    """The cluster of each row, by the nearer of two centres at every split; -1 for a row with nothing in common."""
+    """The cluster of each row, by the nearer of two centers at every split; -1 for a row with nothing in common."""
     members = {0: np.arange(rows.n_rows)}
     labels = np.full(rows.n_rows, -1, np.int32)
     for split, parent in enumerate(tree.parents):
         mine = members.pop(int(parent))
-        pair = tree.centres.take(np.array([2 * split + 1, 2 * split + 2]))
-        side, _ = assign(take_rows(rows, mine), index_centres(pair, rows.n_ranks), n_threads)
+        pair = tree.centers.take(np.array([2 * split + 1, 2 * split + 2]))
+        side, _ = assign(take_rows(rows, mine), index_centers(pair, rows.n_ranks), n_threads)
         for child in (0, 1):
             members[2 * split + 1 + child] = mine[side == child]
     for cluster, leaf in enumerate(tree.leaves):
@@ -106,39 +106,39 @@ def _split(
     init: str,
     max_iter: int,
     n_threads: int | None,
-) -> list[tuple[np.ndarray, Centres, float]]:
-    """2-means on some rows: the members, centre and loss of each half."""
+) -> list[tuple[np.ndarray, Centers, float]]:
+    """2-means on some rows: the members, center and loss of each half."""
     mine, weights = compact(take_rows(rows, members)), row_weights[members]
-    centres = centres_from_rows(mine.rows, choose_seeds(mine.rows, weights, 2, init, rng, n_threads))
-    assigner = CentreIndexAssigner(mine.rows, n_threads=n_threads)
+    centers = centers_from_rows(mine.rows, choose_seeds(mine.rows, weights, 2, init, rng, n_threads))
+    assigner = CenterIndexAssigner(mine.rows, n_threads=n_threads)
     last = None
     for _ in range(max_iter):
-        labels, similarities = assigner.assign(centres, last)
+        labels, similarities = assigner.assign(centers, last)
         if last is not None and np.array_equal(labels, last.labels):
             break
         last = improve(mine.rows, weights, labels, similarities, 2, None, last, n_threads)
-        centres = last.centres
+        centers = last.centers
     else:
-        labels, similarities = assigner.assign(centres, last)
+        labels, similarities = assigner.assign(centers, last)
     halves = []
     for side in (0, 1):
         chosen = labels == side
-        centre = centres.take(np.array([side]))
+        center = centers.take(np.array([side]))
         loss = float(weights[chosen] @ (1.0 - similarities[chosen]))
-        halves.append((members[chosen], Centres(centre.indptr, mine.ranks[centre.ranks], centre.weights), loss))
+        halves.append((members[chosen], Centers(center.indptr, mine.ranks[center.ranks], center.weights), loss))
     return halves
 
 
-def _centre(rows: UnitRows, row_weights: np.ndarray, members: np.ndarray) -> tuple[Centres, float]:
+def _center(rows: UnitRows, row_weights: np.ndarray, members: np.ndarray) -> tuple[Centers, float]:
     labels = np.full(rows.n_rows, -1, np.int32)
     labels[members] = 0
-    update = update_centres(rows, row_weights, labels, 1)
-    return update.centres, float(row_weights[members] @ (1.0 - update.similarities[members]))
+    update = update_centers(rows, row_weights, labels, 1)
+    return update.centers, float(row_weights[members] @ (1.0 - update.similarities[members]))
 
 
-def _joined(parts: list[Centres]) -> Centres:
-    """Centres one after another."""
-    return Centres(
+def _joined(parts: list[Centers]) -> Centers:
+    """Centers one after another."""
+    return Centers(
         np.cumsum(np.concatenate([[0], *(np.diff(part.indptr) for part in parts)])),
         np.concatenate([part.ranks for part in parts]),
         np.concatenate([part.weights for part in parts]),

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Kernels that find the most similar centre of a row by adding up the index lists of its features."""
+"""Kernels that find the most similar center of a row by adding up the index lists of its features."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import numpy as np
 
 from shoal.jit import kernel
 
-# Scores are sums of float32: a row leaves its centre only for one that is better by more than their rounding, so that
+# Scores are sums of float32: a row leaves its center only for one that is better by more than their rounding, so that
 # a tie cannot send it to and fro.
 TIE = 5e-7
 # A bound that rounding could have lowered is never trusted to the last digits.
 SLACK = 2e-6
-BLOCK = 64  # centres compared at a time
-# Dense lines are added for all centres, eight lines at a time, until at most 32 centres can still win.
+BLOCK = 64  # centers compared at a time
+# Dense lines are added for all centers, eight lines at a time, until at most 32 centers can still win.
 LINES_AT_ONCE, MOST_FOUND = 8, 32
-FEW_LINES, FEW_CENTRES = 8, 128  # below either, looking for survivors costs more than adding the lines
-# A row remembers how near the other centres came. Those dropped unseen count as this much below its own, so the wider,
-# the more centres are scored now and the fewer in later steps.
+FEW_LINES, FEW_CENTERS = 8, 128  # below either, looking for survivors costs more than adding the lines
+# A row remembers how near the other centers came. Those dropped unseen count as this much below its own, so the wider,
+# the more centers are scored now and the fewer in later steps.
 MARGIN = 0.05
-NO_LIST = 2**16 - 1  # in `firsts`: no centre has the feature
+NO_LIST = 2**16 - 1  # in `firsts`: no center has the feature
 
 
 @kernel
@@ -41,12 +41,12 @@ def add_lines(lines, line_values, first, last, hot, n, sums):
 
 @kernel
 def add_lists(ranks, values, start, stop, ptr, firsts, places, weights, n, sums, lines, line_values):
-    """Add up the lists of one row's features for the first `n` centres; features with dense lines are only noted.
+    """Add up the lists of one row's features for the first `n` centers; features with dense lines are only noted.
 
     `ptr` holds twice the place where a feature's list starts, plus one if the feature has a dense line instead; the
-    number of the line is then the only entry of the list. `firsts`, small enough to stay near the processor, tells
-    which features have nothing for the first `n` centres: late in a fit that is most of them. Returns how many lines
-    were noted, and whether the row shares a feature with any centre at all.
+    number of the line is then the only entry of the list. `firsts`, small enough to stay near the processor, says
+    which features have nothing for the first `n` centers: late in a fit that is most of them. Returns how many lines
+    were noted, and whether the row shares a feature with any center at all.
     """
     sums[:n] = 0.0
     n_lines = 0
@@ -111,13 +111,13 @@ def survivors(sums, rest, lengths, bar, n, found):
 
 @kernel
 def finish_sums(hot, lengths, n, bar, sums, lines, line_values, n_lines, found):
-    """Add the noted dense lines to the sums, for all centres or only for those that can pass `bar`.
+    """Add the noted dense lines to the sums, for all centers or only for those that can pass `bar`.
 
-    A centre gains at most (length of the rest of the row) * (length of the centre over dense features), by Cauchy and
+    A center gains at most (length of the rest of the row) * (length of the center over dense features), by Cauchy and
     Schwarz. Returns the number of places in `found` whose sums are complete and hold all that pass `bar`, or -1 when
     all sums are complete.
     """
-    if bar <= 0.0 or n_lines < FEW_LINES or n < FEW_CENTRES:
+    if bar <= 0.0 or n_lines < FEW_LINES or n < FEW_CENTERS:
         add_lines(lines, line_values, 0, n_lines, hot, n, sums)
         return -1
     rest = np.float32(0.0)
@@ -150,7 +150,7 @@ def largest(sums, n):
     """The place of the largest, the first of equals.
 
     Compared as integers, which order like floats from 0 up: unlike a maximum of floats, where NaN has to be minded,
-    that compiles to vector instructions. Most rows have some centre with a cosine of 0 or more.
+    that compiles to vector instructions. Most rows have some center with a cosine of 0 or more.
     """
     bits = sums[:n].view(np.int32)
     best, block = bits[0], 0
@@ -197,7 +197,7 @@ def two_largest(sums, n, found, n_found):
 
 @kernel
 def lower_bound(hot, n, sums, lines, line_values, n_lines):
-    """What the best centre reaches at least: the whole score of the one that is best without the dense lines."""
+    """What the best center reaches at least: the whole score of the one that is best without the dense lines."""
     place = largest(sums, n)
     total = sums[place]
     for line in range(n_lines):
@@ -206,8 +206,8 @@ def lower_bound(hot, n, sums, lines, line_values, n_lines):
 
 
 @kernel
-def room_for(indptr, start, stop):
-    """Buffers for the dense lines of one row and for the centres that may win it."""
+def allocate_row_buffers(indptr, start, stop):
+    """Buffers for the dense lines of one row and for the centers that may win it."""
     longest = 1
     for row in range(start, stop):
         longest = max(longest, indptr[row + 1] - indptr[row])
@@ -216,7 +216,7 @@ def room_for(indptr, start, stop):
 
 @kernel
 def how_many_can_win(gap, movement):
-    """How many of the centres, ordered by falling movement, moved by more than `gap`."""
+    """How many of the centers, ordered by falling movement, moved by more than `gap`."""
     low, high = 0, movement.size
     while low < high:
         middle = (low + high) // 2
@@ -232,16 +232,16 @@ def reassign_rows(
     indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, places, weights, ids, place_of, movement, sums,
     labels, similarities, others,
 ):  # fmt: skip
-    """Move rows to better centres, in place, scoring only centres that can have become better.
+    """Move rows to better centers, in place, scoring only centers that can have become better.
 
-    Before: `similarities` are the cosines to the row's own, new centre, `others` bounds from above its cosines to all
-    other centres as they were. A centre that moved by m gained at most m. So only centres that moved by more than
+    Before: `similarities` are the cosines to the row's own, new center, `others` bounds from above its cosines to all
+    other centers as they were. A center that moved by m gained at most m. So only centers that moved by more than
     similarity - others can win, and they are a prefix of the index, which is ordered by falling `movement`.
-    (Unmoved centres have movement 0: this contains the invariant-centre filter of Aoyama and Saito.)
-    After: `others` bounds the cosines to the new centres. Returns how many scores were needed.
+    (Unmoved centers have movement 0: this contains the invariant-center filter of Aoyama and Saito.)
+    After: `others` bounds the cosines to the new centers. Returns how many scores were needed.
     """
     n_scored = 0
-    lines, line_values, found = room_for(indptr, start, stop)
+    lines, line_values, found = allocate_row_buffers(indptr, start, stop)
     for row in range(start, stop):
         own = labels[row]
         n = movement.size
@@ -280,11 +280,11 @@ def reassign_rows(
 
 
 @kernel
-def nearest_centres(
+def nearest_centers(
     indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, places, weights, ids, sums, labels, similarities
 ):
-    """For each row the most similar centre and the cosine; -1 and 0 for a row that shares no feature with any."""
-    lines, line_values, found = room_for(indptr, start, stop)
+    """For each row the most similar center and the cosine; -1 and 0 for a row that shares no feature with any."""
+    lines, line_values, found = allocate_row_buffers(indptr, start, stop)
     n = ids.size
     for row in range(start, stop):
         labels[row] = -1
@@ -302,8 +302,8 @@ def nearest_centres(
 
 @kernel
 def all_similarities(indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, places, weights, ids, sums, out):
-    """Every row's cosine to every centre."""
-    lines, line_values, _ = room_for(indptr, start, stop)
+    """Every row's cosine to every center."""
+    lines, line_values, _ = allocate_row_buffers(indptr, start, stop)
     for row in range(start, stop):
         n_lines, _ = add_lists(
             ranks, values, indptr[row], indptr[row + 1], ptr, firsts, places, weights, ids.size, sums, lines,

@@ -1,4 +1,4 @@
-"""Lloyd's loop: assign, repair, update, until nothing moves. How rows find centres is the assigner's business."""
+"""Lloyd's loop: assign, repair, update, until nothing moves. How rows find centers is the assigner's business."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import Protocol
 
 import numpy as np
 
-from shoal.kmeans.centres import Centres, Update, update_centres
+from shoal.kmeans.centers import Centers, Update, update_centers
 from shoal.kmeans.rows import UnitRows
 from shoal.progress import Monitor
 
 
 class Assigner(Protocol):
-    """One way for rows to find their centres. It may remember what it saw in the step before."""
+    """One way for rows to find their centers. It may remember what it saw in the step before."""
 
     features_kept: int | None
 
-    def assign(self, centres: Centres, last: Update | None) -> tuple[np.ndarray, np.ndarray]:
-        """Labels (-1: no centre) and cosines, given the centres and the update that made them."""
+    def assign(self, centers: Centers, last: Update | None) -> tuple[np.ndarray, np.ndarray]:
+        """Labels (-1: no center) and cosines, given the centers and the update that made them."""
 
-    def settled(self, centres: Centres) -> bool:
+    def settled(self, centers: Centers) -> bool:
         """After a step: stop now, for a reason of the assigner's own?"""
 
 
@@ -29,7 +29,7 @@ class Assigner(Protocol):
 class Outcome:
     """A finished run."""
 
-    centres: Centres
+    centers: Centers
     labels: np.ndarray
     similarities: np.ndarray
     history: list[float]
@@ -44,14 +44,14 @@ class Outcome:
 def lloyd(
     rows: UnitRows,
     row_weights: np.ndarray,
-    centres: Centres,
+    centers: Centers,
     assigner: Assigner,
     *,
     max_iter: int,
     tol: float,
     n_threads: int | None = None,
 ) -> Outcome:
-    """Run Lloyd's algorithm from the given centres; the labels of the outcome are those of its centres."""
+    """Run Lloyd's algorithm from the given centers; the labels of the outcome are those of its centers."""
     total_weight = max(row_weights.sum(), 1e-300)
     last: Update | None = None
     moved = rows.n_rows
@@ -59,21 +59,21 @@ def lloyd(
     with Monitor("k-means", max_iter, tol) as monitor:
         while monitor.running:
             began = time.perf_counter()
-            labels, similarities = assigner.assign(centres, last)
+            labels, similarities = assigner.assign(centers, last)
             moved = rows.n_rows if last is None else int(np.count_nonzero(labels != last.labels))
             if moved:
                 last = improve(
-                    rows, row_weights, labels, similarities, len(centres), assigner.features_kept, last, n_threads
+                    rows, row_weights, labels, similarities, len(centers), assigner.features_kept, last, n_threads
                 )
-                centres = last.centres
+                centers = last.centers
             seconds.append(time.perf_counter() - began)
             psi = float(row_weights @ similarities / total_weight)
             outliers = int(np.count_nonzero(labels < 0))
-            settled = not moved or assigner.settled(centres)
+            settled = not moved or assigner.settled(centers)
             monitor.report(psi, settled=settled, psi=psi, moved=moved, outliers=outliers, seconds=seconds[-1])
     if moved:
-        labels, similarities = assigner.assign(centres, last)
-    return Outcome(centres, labels, similarities, monitor.history, monitor.converged, seconds)
+        labels, similarities = assigner.assign(centers, last)
+    return Outcome(centers, labels, similarities, monitor.history, monitor.converged, seconds)
 
 
 def improve(
@@ -86,16 +86,16 @@ def improve(
     before: Update | None,
     n_threads: int | None,
 ) -> Update:
-    """New centres for these labels. A cluster left without rows gets the worst-served row of the others."""
+    """New centers for these labels. A cluster left without rows gets the worst-served row of the others."""
     labels = labels.copy()
     empty = np.flatnonzero(np.bincount(labels[labels >= 0], row_weights[labels >= 0], n_clusters) <= 0)
     while True:
         repaired = repair(labels, similarities, rows, row_weights, empty) if empty.size else 0
-        update = update_centres(
+        update = update_centers(
             rows, row_weights, labels, n_clusters, features_kept=features_kept, before=before, n_threads=n_threads
         )
-        empty = update.centres.without_direction()  # also clusters whose rows cancel out
-        if not empty.size or (repaired == 0 and update.centres.nnz):
+        empty = update.centers.without_direction()  # also clusters whose rows cancel out
+        if not empty.size or (repaired == 0 and update.centers.nnz):
             return update
 
 

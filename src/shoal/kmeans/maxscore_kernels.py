@@ -1,8 +1,8 @@
 # mypy: ignore-errors
-"""Centres pick rows: retrieval for long queries, a window of rows at a time.
+"""Centers pick rows: retrieval for long queries, a window of rows at a time.
 
 MaxScore (Turtle and Flood), over windows as modern search engines do it, in the place of the paper's WAND: lists that
-together cannot lift a row over the bar are looked into only for rows that the other lists brought near it. A centre is
+together cannot lift a row over the bar are looked into only for rows that the other lists brought near it. A center is
 a query of 50 to thousands of terms, and WAND keeps that many cursors sorted by row. On 50,000 Zipf documents it took
 1.2 to 2.3 times as long on tf-idf weights and 4 to 6 times on counts, and reached fewer rows.
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from shoal.jit import kernel
-from shoal.kmeans.wand_kernels import END, gallop, open_cursors, room_for_cursors
+from shoal.kmeans.wand_kernels import END, allocate_cursors, gallop, open_cursors
 
 WINDOW = 8192  # rows whose partial scores are held at once: they stay in the nearest cache
 LONG_QUERY = 128  # terms: beyond, looking rows up in single lists costs more than adding all the lists up
@@ -62,7 +62,7 @@ def first_essential(reach, n, start, bar):
 
 @kernel
 def next_row(cursors, postings, start, n):
-    """The smallest row at which an essential cursor stands, END if all have run out."""
+    """The smallest row of any essential cursor, END if all have run out."""
     row = END
     for i in range(start, n):
         cursor = cursors.order[i]
@@ -101,30 +101,30 @@ def complete_score(cursors, postings, start, reach, row, score, bar):
 
 
 @kernel
-def centres_pick_rows(
-    indptr, ranks, weights, first, last, postings, n_top, bars, scored, best_centre, best_score
+def centers_pick_rows(
+    indptr, ranks, weights, first, last, postings, n_top, bars, scored, best_center, best_score
 ):  # fmt: skip
-    """Centres first..last-1 each retrieve their top rows (the paper's WAND(c, i, A, l, theta)).
+    """Centers first..last-1 each retrieve their top rows (the paper's WAND(c, i, A, l, theta)).
 
     Queries of more than LONG_QUERY terms add all their lists up, and offer every row they meet. In shorter ones, every
-    row whose bound reaches the bar is scored in full and offered to the centre, whether or not it ends up among
-    its top: the table (`best_centre`, `best_score`) remembers the best offer. A score that does not beat the table is
+    row whose bound reaches the bar is scored in full and offered to the center, whether or not it ends up among
+    its top: the table (`best_center`, `best_score`) remembers the best offer. A score that does not beat the table is
     not put on the heap, so a row that cannot beat it is left. `bars` are the thresholds to start from, and those
     reached.
     """
     longest = 1
-    for centre in range(first, last):
-        longest = max(longest, indptr[centre + 1] - indptr[centre])
-    cursors = room_for_cursors(longest)
+    for center in range(first, last):
+        longest = max(longest, indptr[center + 1] - indptr[center])
+    cursors = allocate_cursors(longest)
     reach = np.empty(longest, np.float32)
     heap = np.empty(n_top, np.float32)
     sums = np.zeros(WINDOW, np.float32)
-    for centre in range(first, last):
-        query = slice(indptr[centre], indptr[centre + 1])
+    for center in range(first, last):
+        query = slice(indptr[center], indptr[center + 1])
         n = open_cursors(ranks[query], weights[query], postings, cursors)
         order_by_bound(cursors, n, reach)
-        size, bar, essential = 0, bars[centre], 0
-        scored[centre] = 0
+        size, bar, essential = 0, bars[center], 0
+        scored[center] = 0
         while True:
             essential = 0 if n > LONG_QUERY else first_essential(reach, n, essential, bar)
             base = next_row(cursors, postings, essential, n)
@@ -132,7 +132,7 @@ def centres_pick_rows(
                 break
             add_window(cursors, postings, essential, n, base, sums)
             others = reach[essential - 1] if essential > 0 else np.float32(0.0)
-            for place in range(min(WINDOW, best_centre.size - base)):
+            for place in range(min(WINDOW, best_center.size - base)):
                 partial = sums[place]
                 if partial == 0.0:
                     continue
@@ -140,12 +140,12 @@ def centres_pick_rows(
                 row = base + place
                 if essential > 0 and partial + others <= bar:
                     continue  # with essential lists only, the score is known already, and offered
-                needed = best_score[row] if best_centre[row] >= 0 else np.float32(0.0)
+                needed = best_score[row] if best_center[row] >= 0 else np.float32(0.0)
                 score = complete_score(cursors, postings, essential, reach, row, partial, needed)
                 if score > needed:
-                    scored[centre] += 1
-                    best_centre[row], best_score[row] = centre, score
+                    scored[center] += 1
+                    best_center[row], best_score[row] = center, score
                     size = push_score(heap, size, np.float32(score))
                     if size == heap.size:
                         bar = max(bar, heap[0])
-        bars[centre] = bar
+        bars[center] = bar

@@ -7,17 +7,17 @@ from typing import Any
 import numpy as np
 
 from shoal.errors import BadInput
-from shoal.kmeans.centres import HOT_BYTES
+from shoal.kmeans.centers import HOT_BYTES
 
 ALGORITHMS = ("auto", "exact", "sparse", "wand")
 INITS = ("k-means++", "k-means||", "random")
 THRESHOLDS = ("safe", "carried", "cold")
 STARTS = 3  # for n_init="auto"
-CHEAP_STEP = 10**8  # entries x clusters: a plain step over so many takes about a tenth of a second
+CHEAP_STEP = 10**8  # entries x clusters: a plain step of this size takes about a tenth of a second
 
 
 def check_options(model: Any) -> None:
-    """Judge the options before any work is done."""
+    """Check the options before any work is done."""
     for name in ("n_clusters", "n_init", "max_iter", "top"):
         if not _is_whole(getattr(model, name), 1) and (name, model.n_init) != ("n_init", "auto"):
             raise BadInput(f"{name} is {getattr(model, name)!r}; it must be a whole number, 1 or more.")
@@ -27,9 +27,9 @@ def check_options(model: Any) -> None:
     if kept is not None and kept != "auto" and not _is_whole(kept, 1):
         raise BadInput(f"features_kept is {kept!r}; it must be a whole number, 1 or more, 'auto', or None for all.")
     if model.algorithm == "exact" and kept not in ("auto", None):
-        raise BadInput(f"features_kept={kept} thins the centres, which is not exact. Use algorithm='sparse' or 'wand'.")
+        raise BadInput(f"features_kept={kept} thins the centers, which is not exact. Use algorithm='sparse' or 'wand'.")
     if isinstance(model.init, str):
-        _check_choice("init", model.init, INITS, ", or give a matrix of centres")
+        _check_choice("init", model.init, INITS, ", or give a matrix of centers")
     elif model.bisecting:
         raise BadInput("init is a matrix, but bisecting=True starts from one cluster; give the name of a seeding.")
     if model.bisecting and model.algorithm not in ("auto", "exact"):
@@ -55,9 +55,9 @@ def _check_choice(name: str, value: Any, known: tuple[str, ...], more: str = "")
 
 
 def memory_needed(n_rows: int, nnz: int, n_features: int, n_clusters: int, *, algorithm: str = "exact") -> int:
-    """Bytes that a fit will hold at most beside X itself, from sizes alone.
+    """Bytes that a fit will hold at most besides X itself, from sizes alone.
 
-    The unit rows (8 bytes an entry, 12 while they are made), one number or two for each row and feature, the centres
+    The unit rows (8 bytes an entry, 12 while they are made), one number or two for each row and feature, the centers
     and their index (never more entries than the rows have), and for ``wand`` the inverted index.
 
     >>> memory_needed(1_000_000, 95_000_000, 7_000_000, 1000, algorithm="wand") / 1e9 < 6
@@ -65,8 +65,8 @@ def memory_needed(n_rows: int, nnz: int, n_features: int, n_clusters: int, *, al
     """
     rows = 12 * nnz + 80 * n_rows
     features = 60 * n_features
-    centre_entries = min(nnz, n_clusters * n_features)
-    # Old and new centres, the blocks they are made in, and the lists or dense lines of the index.
-    centres = 3 * 8 * centre_entries + HOT_BYTES + 64 * n_clusters
+    center_entries = min(nnz, n_clusters * n_features)
+    # Old and new centers, the blocks they are made in, and the lists or dense lines of the index.
+    centers = 3 * 8 * center_entries + HOT_BYTES + 64 * n_clusters
     inverted = 8 * nnz + 40 * n_rows if algorithm == "wand" else 0
-    return int(rows + features + centres + inverted)
+    return int(rows + features + centers + inverted)

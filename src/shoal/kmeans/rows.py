@@ -123,7 +123,7 @@ def row_keys(rows: UnitRows, n_threads: int | None = None) -> np.ndarray:
         part = slice(int(ptr[0]), int(ptr[-1]))
         key = rows.columns[rows.ranks[part]].astype(np.uint64) << np.uint64(32)
         key |= rows.values[part].view(np.uint32)
-        # The finaliser of splitmix64 for each entry, summed over the row (array arithmetic wraps around silently).
+        # The finalizer of splitmix64 for each entry, summed over the row (array arithmetic wraps around silently).
         key *= np.uint64(0x9E3779B97F4A7C15)
         for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
             key ^= key >> np.uint64(shift)

@@ -1,4 +1,4 @@
-"""First centres: k-means++ for cosines, its parallel form k-means||, or rows at random.
+"""First centers: k-means++ for cosines, its parallel form k-means||, or rows at random.
 
 The distance of a row to its nearest seed is 1 - cosine, half the squared chord between the unit vectors, so this is
 the usual D² weighting. Nothing depends on the order of the rows, nor on whether a row is repeated or weighted: rows
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.errors import BadInput
-from shoal.kmeans.centres import centres_from_rows, index_centres
+from shoal.kmeans.centers import centers_from_rows, index_centers
 from shoal.kmeans.exact import assign
 from shoal.kmeans.exact_kernels import largest_cosine
 from shoal.kmeans.rows import UnitRows, row_keys, take_rows
@@ -116,7 +116,7 @@ def _plus_plus(
     with task("seeding", total=n_clusters) as bar:
         while len(seeds) < n_clusters:
             if len(pending) > len(seeds) // 3 or rejected >= REJECTIONS_IN_A_ROW:
-                fresh = index_centres(centres_from_rows(rows, np.array(pending)), rows.n_ranks)
+                fresh = index_centers(centers_from_rows(rows, np.array(pending)), rows.n_ranks)
                 nearest = np.maximum(nearest, assign(rows, fresh, n_threads)[1])
                 distance = 1.0 - nearest
                 distance[distance <= SAME_DIRECTION] = 0.0
@@ -142,7 +142,7 @@ def _largest_cosine(rows: UnitRows, row: int, others: list[int]) -> float:
     """The largest cosine of one row to a few others."""
     if not others:
         return -np.inf
-    index = centres_from_rows(rows, np.array([row, *others]))
+    index = centers_from_rows(rows, np.array([row, *others]))
     return float(largest_cosine(index.indptr, index.ranks, index.weights))
 
 
@@ -162,7 +162,7 @@ def _parallel(
     chosen = np.array([Sampler.over(by_key, mass).draw(rng)])
     fresh = chosen
     for _ in range(PARALLEL_ROUNDS):
-        index = index_centres(centres_from_rows(rows, fresh), rows.n_ranks)
+        index = index_centers(centers_from_rows(rows, fresh), rows.n_ranks)
         nearest = np.maximum(nearest, assign(rows, index, n_threads)[1])
         chances = mass * np.maximum(1.0 - nearest, 0.0)
         if chances.sum() <= 0:
@@ -176,7 +176,7 @@ def _parallel(
     if chosen.size < n_clusters:  # few rows, or few far ones: the rounds found too little, any others will do
         left = rng.permutation(distinct[~np.isin(keys[distinct], keys[chosen])])
         chosen = np.concatenate([chosen, left[: n_clusters - chosen.size]])
-    index = index_centres(centres_from_rows(rows, chosen), rows.n_ranks)
+    index = index_centers(centers_from_rows(rows, chosen), rows.n_ranks)
     labels, _ = assign(rows, index, n_threads)
     served = np.bincount(labels[labels >= 0], weights=mass[labels >= 0], minlength=chosen.size)
     candidates = take_rows(rows, chosen)

@@ -1,32 +1,32 @@
-"""wand-k-means: centres pick rows. Every centre is a query to one inverted index over the rows.
+"""wand-k-means: centers pick rows. Every center is a query to one inverted index over the rows.
 
-After "Scalable K-Means by Ranked Retrieval" (WSDM 2014). Rows that no centre retrieves stay out of the centres; they
-are given their nearest centre once, at the end.
+After "Scalable K-Means by Ranked Retrieval" (WSDM 2014). Rows that no center retrieves stay out of the centers; they
+are given their nearest center once, at the end.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from shoal.kmeans.centres import Centres, Update, index_centres
+from shoal.kmeans.centers import Centers, Update, index_centers
 from shoal.kmeans.exact import assign
-from shoal.kmeans.maxscore_kernels import centres_pick_rows
+from shoal.kmeans.maxscore_kernels import centers_pick_rows
 from shoal.kmeans.rows import UnitRows
 from shoal.kmeans.wand_kernels import Postings
 from shoal.progress import say
 from shoal.threads import ordered_map
 
-# The table of best offers is shared by the centres of a group only, and groups run on threads. Their number is fixed,
+# The table of best offers is shared by the centers of a group only, and groups run on threads. Their number is fixed,
 # so that the answer does not depend on the threads.
 GROUPS = 4
 STEPS_BETWEEN_FULL_COSTS = 50
 
 
 class WandAssigner:
-    """Each centre retrieves its ``top`` rows; whatever is scored on the way may be won.
+    """Each center retrieves its ``top`` rows; whatever is scored on the way may be won.
 
-    ``thresholds`` says where the bar of a centre starts in the next step: ``safe`` lowers the bar reached by the
-    movement of the centre (no row can have gained or lost more), ``carried`` leaves it, ``cold`` starts from 0.
+    ``thresholds`` says where the bar of a center starts in the next step: ``safe`` lowers the bar reached by the
+    movement of the center (no row can have gained or lost more), ``carried`` leaves it, ``cold`` starts from 0.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class WandAssigner:
         self.steps = 0
         self.full_cost = -np.inf
 
-    def assign(self, centres: Centres, last: Update | None) -> tuple[np.ndarray, np.ndarray]:
-        """One retrieval for each centre; rows that nobody retrieved have label -1."""
-        n_clusters = len(centres)
+    def assign(self, centers: Centers, last: Update | None) -> tuple[np.ndarray, np.ndarray]:
+        """One retrieval for each center; rows that nobody retrieved have label -1."""
+        n_clusters = len(centers)
         bars = np.zeros(n_clusters, np.float32)
         if last is not None and self.bars.size and self.thresholds != "cold":
             lowered = last.movement if self.thresholds == "safe" else 0.0
@@ -58,8 +58,8 @@ class WandAssigner:
         def pick(group: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             table = np.full(self.rows.n_rows, -1, np.int32)
             offers = np.zeros(self.rows.n_rows, np.float32)
-            centres_pick_rows(
-                centres.indptr, centres.ranks, centres.weights, group[0], group[-1] + 1, self.postings, self.top, bars,
+            centers_pick_rows(
+                centers.indptr, centers.ranks, centers.weights, group[0], group[-1] + 1, self.postings, self.top, bars,
                 scored, table, offers,
             )  # fmt: skip
             return table, offers
@@ -73,12 +73,12 @@ class WandAssigner:
         self.scores += int(scored.sum())
         return labels, offers.astype(np.float64)
 
-    def settled(self, centres: Centres) -> bool:
+    def settled(self, centers: Centers) -> bool:
         """Every 50 steps: has the cost over all rows, the unassigned ones too, stopped improving?"""
         self.steps += 1
         if self.steps % STEPS_BETWEEN_FULL_COSTS:
             return False
         before = self.full_cost
-        self.full_cost = float(assign(self.rows, index_centres(centres, self.rows.n_ranks), self.n_threads)[1].mean())
+        self.full_cost = float(assign(self.rows, index_centers(centers, self.rows.n_ranks), self.n_threads)[1].mean())
         say(f"full cost after {self.steps} steps: {self.full_cost:.5f}")
         return self.full_cost <= before

@@ -35,7 +35,7 @@ class Cursors(NamedTuple):
 
 
 @kernel
-def room_for_cursors(n):
+def allocate_cursors(n):
     """Cursors for up to n terms."""
     return Cursors(
         np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int32), np.empty(n, np.float32),
@@ -160,7 +160,7 @@ def next_scored(cursors, n_open, postings, bar):
 @kernel
 def top_rows(terms, weights, postings, best_rows, best_scores):
     """The best_rows.size rows with the largest scores above 0, best first, ties by row; returns how many there are."""
-    cursors = room_for_cursors(terms.size)
+    cursors = allocate_cursors(terms.size)
     n_open = open_cursors(terms, weights, postings, cursors)
     size, bar = 0, np.float32(0.0)
     while True:

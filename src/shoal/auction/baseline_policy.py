@@ -1,4 +1,4 @@
-"""The policy a market is run by before anyone optimises landscapes: bins of keywords, tuned on earlier logs."""
+"""The policy a market is run by before anyone optimizes landscapes: bins of keywords, tuned on earlier logs."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from shoal.auction.auction_log import Policy
 from shoal.auction.cluster import bins
 from shoal.auction.landscape import landscapes
 from shoal.auction.market import Market
-from shoal.auction.model import Policy
 from shoal.auction.optimize import Infeasible, optimize
 from shoal.auction.replay import Settings, replay
 
 WELL_TUNED, COARSE = "well tuned", "coarse"
 
 
-class Production(NamedTuple):
+class BaselinePolicy(NamedTuple):
     """A market's policy in force, and what it was made from."""
 
     policy: Policy
@@ -24,12 +24,12 @@ class Production(NamedTuple):
     settings: Settings  # absolute candidates
 
 
-def production(market: Market, *, tuning: str = WELL_TUNED, mliy: float = 1.3) -> Production:
-    """What production would look like when bins of keywords have been tuned and bidders have answered.
+def baseline_policy(market: Market, *, tuning: str = WELL_TUNED, mainline_yield: float = 1.3) -> BaselinePolicy:
+    """The policy that a market would run by when bins of keywords have been tuned and bidders have answered.
 
-    It starts from one reserve for all that shows ``mliy`` mainline ads per page view. Then keywords are binned by their
-    95th percentile of the rank score, the best settings for the bins are chosen, bidders react, and so on. "well
-    tuned": 64 bins, exponent and reserve, three rounds. "coarse": 20 bins, reserves only, two rounds.
+    It starts from one reserve for all that shows ``mainline_yield`` mainline ads per page view. Then keywords are
+    binned by their 95th percentile of the rank score, the best settings for the bins are chosen, bidders react, and so
+    on. "well tuned": 64 bins, exponent and reserve, three rounds. "coarse": 20 bins, reserves only, two rounds.
     """
     n_bins, rounds, alphas = (64, 3, (0.6, 0.8, 1.0, 1.2, 1.5)) if tuning == WELL_TUNED else (20, 2, (1.0,))
     n = market.n_keywords
@@ -42,7 +42,7 @@ def production(market: Market, *, tuning: str = WELL_TUNED, mliy: float = 1.3) -
     settings = Settings(np.array(alphas), one_alpha.reserves, is_relative=False)
     table = replay(start, one_alpha)
     shown = table.mainline.sum(0) / start.weight.sum()
-    reserve = one_alpha.reserves[int(np.argmin(np.abs(shown - mliy)))]
+    reserve = one_alpha.reserves[int(np.argmin(np.abs(shown - mainline_yield)))]
     policy, groups, log = Policy.of(n, reserve=reserve, sidebar_reserve=sidebar), np.zeros(n, int), start
     log.policy = policy
     for turn in range(rounds):
@@ -50,8 +50,8 @@ def production(market: Market, *, tuning: str = WELL_TUNED, mliy: float = 1.3) -
             log = market.log(policy, days=range(min(3, market.n_days)), salt=turn)
         groups = bins(landscapes(log, sections="replayed").upper_score, min(n_bins, n))
         try:
-            plan = optimize(replay(log, settings), clusters=groups, mliy=1.0, tol=2e-4, seconds=2)
+            plan = optimize(replay(log, settings), clusters=groups, mainline_yield=1.0, tol=2e-4, seconds=2)
         except Infeasible:
             break
         policy = plan.policy(policy)
-    return Production(policy, groups, settings)
+    return BaselinePolicy(policy, groups, settings)

@@ -1,7 +1,7 @@
 """The Lagrangian dual: prices for the constraints, and with them a certified bound on what can be reached.
 
 phi(prices) = sum over classes of the best priced item, plus the bounds paid at these prices. phi is convex, one pass to
-evaluate, and never below the best feasible value. It is minimised by Kelley's cutting planes; the small linear program
+evaluate, and never below the best feasible value. It is minimized by Kelley's cutting planes; the small linear program
 over the cuts is solved in its dual form, where every new cut is a new column (:class:`Master`).
 """
 
@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.auction.problem import Problem, is_feasible
+from shoal.auction.solver.problem import Problem, is_feasible
 
 
 @dataclass
 class Dual:
-    """The result of :func:`minimise`."""
+    """The result of :func:`minimize`."""
 
     bound: float  # no feasible choice is worth more
     prices: np.ndarray  # (n_rows,) per unit of the row's scale
@@ -83,7 +83,7 @@ class Master:
         return np.clip(-multipliers[:-1], 0.0, self.box), float(multipliers[-1]), mixture[2 * self.n_rows :]
 
 
-def minimise(
+def minimize(
     problem: Problem,
     *,
     tol: float = 1e-9,
@@ -91,7 +91,7 @@ def minimise(
     start: np.ndarray | None = None,
     enough: float = -np.inf,
 ) -> Dual:
-    """Minimise phi until bound and cuts agree to ``tol``, or the bound falls to ``enough`` (a node to be pruned)."""
+    """Minimize phi until bound and cuts agree to ``tol``, or the bound falls to ``enough`` (a node to be pruned)."""
     n_rows = len(problem.rows)
     prices = np.zeros(n_rows) if start is None else start.copy()
     bound, best_prices, best, best_value = np.inf, prices, None, -np.inf

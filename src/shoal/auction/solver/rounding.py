@@ -12,11 +12,11 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
-from shoal.auction.dual import Dual
-from shoal.auction.optimize_kernels import N_BINS, best_pair, collect_moves, count_moves
-from shoal.auction.problem import Problem, is_feasible
+from shoal.auction.solver.dual import Dual
+from shoal.auction.solver.problem import Problem, is_feasible
+from shoal.auction.solver.solver_kernels import N_BINS, best_pair, collect_moves, count_moves
 
-# HiGHS judges feasibility in absolute terms; with rows scaled to 1 it missed most of the value on real tables.
+# HiGHS tests feasibility in absolute terms; with rows scaled to 1 it missed most of the value on real tables.
 ROW_SIZE = 1e4
 _ONE_AT_A_TIME = threading.Lock()
 
@@ -98,10 +98,10 @@ def cheapest_moves(
     count_moves(*arguments, unit, counts)
     enough = np.flatnonzero(np.cumsum(counts) >= n_moves)
     power = int(enough[0]) if enough.size else N_BINS - 1
-    room = int(min(counts[: power + 1].sum(), max(200_000, 40 * n_moves)))
-    classes, items, keys = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room)
+    capacity = int(min(counts[: power + 1].sum(), max(200_000, 40 * n_moves)))
+    classes, items, keys = np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity)
     # The bins are powers of two by a logarithm; a little slack absorbs its rounding.
-    found = min(collect_moves(*arguments, unit * 2.0**power * (1 + 1e-9), classes, items, keys), room)
+    found = min(collect_moves(*arguments, unit * 2.0**power * (1 + 1e-9), classes, items, keys), capacity)
     order = np.argsort(keys[:found], kind="stable")[:n_moves]
     return classes[order], items[order]
 

@@ -22,7 +22,7 @@ def weigh(value, row0, row1, row2, c0, c1, c2, out):
 
 @kernel
 def first_largest(values):
-    """Where the largest value stands first."""
+    """The first place of the largest value."""
     best = 0
     top = values[0]
     for item in range(1, values.shape[0]):

@@ -10,7 +10,7 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from shoal.auction.model import AuctionLog, PageLayout, Policy
+from shoal.auction.auction_log import AuctionLog, PageLayout, Policy
 from shoal.densities.tables import connect, quoted, require_columns, view
 from shoal.errors import BadInput, BadSource, MissingColumn
 from shoal.progress import say
@@ -38,7 +38,7 @@ def read_log(
     ----------
     bids : a table (file, SELECT, data frame) with columns auction_id, ad_id, bid_cents, ctr, and where there are any:
         advertiser_id, section (ml, sb, none), price, clicked. Or a folder that holds bids, auctions and policy tables.
-    auctions : a table with auction_id, keyword_id, day, and weight (page views the auction stands for; 1 if absent).
+    auctions : a table with auction_id, keyword_id, day, and weight (page views the auction represents; 1 if absent).
         May be left out when ``bids`` carries keyword_id and day itself; auctions without bids are then not seen.
     policy : the logged policy: a table with keyword_id, reserve, and where they differ alpha and sidebar_reserve; or a
         mapping such as ``{"alpha": 1, "reserve": 60, "sidebar_reserve": 5}`` for all keywords.
@@ -152,7 +152,7 @@ def _number_auctions(
 
 
 def _all_days(connection: Any) -> np.ndarray:
-    """The days in order. Whole numbers and dates without traffic in between are days, too, and are said aloud."""
+    """The days in order. Whole numbers and dates without traffic in between are days, too, and are reported."""
     days = [row[0] for row in connection.execute("SELECT day FROM days ORDER BY number").fetchall()]
     full: list[Any] = days
     if days and all(isinstance(day, int) for day in days) and days[-1] - days[0] < 10_000:

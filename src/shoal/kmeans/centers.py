@@ -1,4 +1,4 @@
-"""Centres of unit length, and the index from feature to centre through which rows are scored."""
+"""Centers of unit length, and the index from feature to center through which rows are scored."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.kmeans.centres_kernels import (
+from shoal.kmeans.centers_kernels import (
     cosines_to_own,
     count_ranks,
     fill_index,
     group_by_label,
     mean_directions,
     splice,
-    thin_centres,
+    thin_centers,
 )
 from shoal.kmeans.exact_kernels import NO_LIST
 from shoal.kmeans.rows import Ranking, UnitRows, take_rows, unit_rows
 from shoal.threads import ordered_map
 
-# A feature that more than one centre in twelve has is scored with one dense line of k numbers: a contiguous
-# multiply-and-add is about that much cheaper per centre than a list entry (measured from 1/4 to 1/128).
+# A feature that more than one center in twelve has is scored with one dense line of k numbers: a contiguous
+# multiply-and-add is about that much cheaper per center than a list entry (measured from 1/4 to 1/128).
 DENSE_FROM = 1 / 12
 HOT_BYTES = 64 * 2**20  # the dense lines never take more than this
 LENGTH_SLACK = np.float32(1e-6)  # rounding must not make a length too short
@@ -29,8 +29,8 @@ UPDATE_BLOCKS = 16  # each block clears d numbers once, so there are few of them
 
 
 @dataclass
-class Centres:
-    """k sparse unit vectors over ranks; the entries of one centre are in no particular order."""
+class Centers:
+    """k sparse unit vectors over ranks; the entries of one center are in no particular order."""
 
     indptr: np.ndarray  # (k + 1,) int64
     ranks: np.ndarray  # int32
@@ -44,23 +44,23 @@ class Centres:
         return int(self.indptr[-1])
 
     def without_direction(self) -> np.ndarray:
-        """Centres that received no rows, or rows that cancel out."""
+        """Centers that received no rows, or rows that cancel out."""
         return np.flatnonzero(np.diff(self.indptr) == 0)
 
-    def take(self, which: np.ndarray) -> Centres:
-        """Some of the centres, in the order given."""
+    def take(self, which: np.ndarray) -> Centers:
+        """Some of the centers, in the order given."""
         sizes = np.diff(self.indptr)[which]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         at = np.repeat(self.indptr[which] - indptr[:-1], sizes) + np.arange(indptr[-1])
-        return Centres(indptr, self.ranks[at], self.weights[at])
+        return Centers(indptr, self.ranks[at], self.weights[at])
 
-    def filled_from(self, others: Centres) -> Centres:
-        """Centres without a direction replaced by those of ``others``."""
+    def filled_from(self, others: Centers) -> Centers:
+        """Centers without a direction replaced by those of ``others``."""
         gaps = self.without_direction()
         return _spliced(self, gaps, others.take(gaps)) if gaps.size else self
 
     def csr(self, rows: UnitRows) -> sp.csr_matrix:
-        """The centres over the columns of the user's X, sorted."""
+        """The centers over the columns of the user's X, sorted."""
         index_type = np.int32 if max(rows.n_features, self.nnz) < 2**31 else np.int64
         columns = rows.columns[self.ranks].astype(index_type)
         matrix = sp.csr_matrix(
@@ -71,16 +71,16 @@ class Centres:
 
 
 @dataclass
-class CentreIndex:
-    """From feature to the centres that have it: dense lines for common features, lists for the others."""
+class CenterIndex:
+    """From feature to the centers that have it: dense lines for common features, lists for the others."""
 
     hot: np.ndarray  # (n_hot, k) float32
-    lengths: np.ndarray  # (k,) float32: length of each centre over the features with dense lines
+    lengths: np.ndarray  # (k,) float32: length of each center over the features with dense lines
     ptr: np.ndarray  # (n_ranks + 1,) int64: twice the start of the list, plus 1 for a feature with a dense line
     firsts: np.ndarray  # (n_ranks,) uint16: first place in the list (at most NO_LIST - 1), 0 for a dense line
     places: np.ndarray  # uint32 (none is negative: quicker to index with), ascending within a list: place in `ids`
     weights: np.ndarray  # float32
-    ids: np.ndarray  # place -> centre
+    ids: np.ndarray  # place -> center
 
     @property
     def n_places(self) -> int:
@@ -91,59 +91,59 @@ class CentreIndex:
         return self.hot, self.lengths, self.ptr, self.firsts, self.places, self.weights
 
 
-def centres_from_rows(rows: UnitRows, which: np.ndarray) -> Centres:
-    """The chosen rows, as centres."""
+def centers_from_rows(rows: UnitRows, which: np.ndarray) -> Centers:
+    """The chosen rows, as centers."""
     chosen = take_rows(rows, which)
-    return Centres(chosen.indptr, chosen.ranks, chosen.values)
+    return Centers(chosen.indptr, chosen.ranks, chosen.values)
 
 
-def centres_from_csr(matrix: sp.csr_matrix, ranking: Ranking) -> Centres:
-    """Given centres over the columns of X; features without a rank are dropped after the length is taken."""
+def centers_from_csr(matrix: sp.csr_matrix, ranking: Ranking) -> Centers:
+    """Given centers over the columns of X; features without a rank are dropped after the length is taken."""
     scaled = unit_rows(matrix, ranking)
-    return Centres(scaled.indptr, scaled.ranks, scaled.values)
+    return Centers(scaled.indptr, scaled.ranks, scaled.values)
 
 
-def thinned(centres: Centres, features_kept: int) -> Centres:
-    """Each centre with only its heaviest features, at unit length again."""
-    ranks, weights = np.empty_like(centres.ranks), np.empty_like(centres.weights)
-    sizes = np.zeros(len(centres), np.int64)
-    filled = thin_centres(centres.indptr, centres.ranks, centres.weights, features_kept, ranks, weights, sizes)
-    return Centres(np.concatenate([[0], np.cumsum(sizes)]), ranks[:filled].copy(), weights[:filled].copy())
+def thinned(centers: Centers, features_kept: int) -> Centers:
+    """Each center with only its heaviest features, at unit length again."""
+    ranks, weights = np.empty_like(centers.ranks), np.empty_like(centers.weights)
+    sizes = np.zeros(len(centers), np.int64)
+    filled = thin_centers(centers.indptr, centers.ranks, centers.weights, features_kept, ranks, weights, sizes)
+    return Centers(np.concatenate([[0], np.cumsum(sizes)]), ranks[:filled].copy(), weights[:filled].copy())
 
 
-def own_similarities(rows: UnitRows, labels: np.ndarray, centres: Centres) -> np.ndarray:
-    """Each row's cosine to the centre of its label; 0 for label -1."""
+def own_similarities(rows: UnitRows, labels: np.ndarray, centers: Centers) -> np.ndarray:
+    """Each row's cosine to the center of its label; 0 for label -1."""
     out, dense = np.zeros(rows.n_rows), np.zeros(rows.n_ranks)
     by_label = np.argsort(labels, kind="stable")
     cosines_to_own(
-        rows.indptr, rows.ranks, rows.values, labels, by_label, centres.indptr, centres.ranks, centres.weights, dense,
+        rows.indptr, rows.ranks, rows.values, labels, by_label, centers.indptr, centers.ranks, centers.weights, dense,
         out,
     )  # fmt: skip
     return out
 
 
-def index_centres(centres: Centres, n_ranks: int, ids: np.ndarray | None = None) -> CentreIndex:
-    """Build the index over the centres ``ids`` (all of them unless told), in that order.
+def index_centers(centers: Centers, n_ranks: int, ids: np.ndarray | None = None) -> CenterIndex:
+    """Build the index over the centers ``ids`` (all of them unless told), in that order.
 
-    Which features have dense lines depends on the centres: a few rows as seeds have hardly any in common.
+    Which features have dense lines depends on the centers: a few rows as seeds have hardly any in common.
     """
     if ids is not None:
-        centres = centres.take(ids)
-    k = len(centres)
+        centers = centers.take(ids)
+    k = len(centers)
     ids = np.arange(k) if ids is None else ids
     counts = np.zeros(n_ranks, np.int64)
-    count_ranks(centres.ranks, counts)
+    count_ranks(centers.ranks, counts)
     dense = np.flatnonzero(counts > max(DENSE_FROM * k, 2))
-    room = HOT_BYTES // (4 * max(k, 1))
-    if dense.size > room:
-        dense = np.sort(dense[np.argsort(-counts[dense], kind="stable")[:room]])
+    capacity = HOT_BYTES // (4 * max(k, 1))
+    if dense.size > capacity:
+        dense = np.sort(dense[np.argsort(-counts[dense], kind="stable")[:capacity]])
     line_of = np.full(n_ranks, -1, np.int32)
     line_of[dense] = np.arange(dense.size, dtype=np.int32)
     counts[dense] = 1  # the list of such a feature holds the number of its line
     ptr = np.concatenate([[0], np.cumsum(counts)])
     hot = np.zeros((dense.size, k), np.float32)
     listed, weights = np.empty(ptr[-1], np.uint32), np.empty(ptr[-1], np.float32)
-    fill_index(centres.indptr, centres.ranks, centres.weights, line_of, ptr[:-1].copy(), hot, listed, weights)
+    fill_index(centers.indptr, centers.ranks, centers.weights, line_of, ptr[:-1].copy(), hot, listed, weights)
     firsts = np.full(n_ranks, NO_LIST, np.uint16)
     used = np.flatnonzero(counts)
     firsts[used] = np.minimum(listed[ptr[used]], NO_LIST - 1)
@@ -152,21 +152,21 @@ def index_centres(centres: Centres, n_ranks: int, ids: np.ndarray | None = None)
     ptr *= 2
     ptr[dense] += 1
     lengths = np.sqrt(np.einsum("lp,lp->p", hot, hot)) + LENGTH_SLACK
-    return CentreIndex(hot, lengths, ptr, firsts, listed, weights, ids)
+    return CenterIndex(hot, lengths, ptr, firsts, listed, weights, ids)
 
 
 @dataclass
 class Update:
-    """What one update gives: the new centres, the mass of each, and each row's cosine to its own new centre."""
+    """What one update gives: the new centers, the mass of each, and each row's cosine to its own new center."""
 
-    centres: Centres
+    centers: Centers
     labels: np.ndarray  # the labels it was made from
     masses: np.ndarray  # (k,)
     similarities: np.ndarray  # (n_rows,); 0 for rows with label -1
-    movement: np.ndarray  # (k,) distance from the centre before (0: the same rows, so the same centre; inf: unknown)
+    movement: np.ndarray  # (k,) distance from the center before (0: the same rows, so the same center; inf: unknown)
 
 
-def update_centres(
+def update_centers(
     rows: UnitRows,
     row_weights: np.ndarray,
     labels: np.ndarray,
@@ -176,7 +176,7 @@ def update_centres(
     before: Update | None = None,
     n_threads: int | None = None,
 ) -> Update:
-    """The unit mean of every cluster; clusters with the same rows as ``before`` keep their centre without work.
+    """The unit mean of every cluster; clusters with the same rows as ``before`` keep their center without work.
 
     Each cluster is summed by one thread in row order, so threads change nothing.
     """
@@ -187,13 +187,13 @@ def update_centres(
     masses = np.zeros(n_clusters) if before is None else before.masses.copy()
     similarities = np.zeros(rows.n_rows) if before is None else np.where(labels < 0, 0.0, before.similarities)
     movement = np.full(n_clusters, np.inf if before is None else 0.0)
-    old = Centres(np.zeros(1, np.int64), rows.ranks[:0], rows.values[:0]) if before is None else before.centres
+    old = Centers(np.zeros(1, np.int64), rows.ranks[:0], rows.values[:0]) if before is None else before.centers
     won = labels >= 0
     entries = np.bincount(labels[won], np.diff(rows.indptr)[won], n_clusters).astype(np.int64)
 
     def block_means(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        room = int(entries[clusters].sum())
-        ranks, weights = np.empty(room, np.int32), np.empty(room, np.float32)
+        capacity = int(entries[clusters].sum())
+        ranks, weights = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         sizes = np.zeros(clusters.size, np.int64)
         filled = mean_directions(
             rows.indptr, rows.ranks, rows.values, row_weights, starts, members, clusters, rows.n_ranks,
@@ -204,13 +204,13 @@ def update_centres(
 
     blocks = [block for block in np.array_split(which, UPDATE_BLOCKS) if block.size]
     parts = list(ordered_map(block_means, blocks, n_threads))
-    fresh = Centres(
+    fresh = Centers(
         np.cumsum(np.concatenate([[0], *(sizes for sizes, _, _ in parts)])),
         np.concatenate([np.zeros(0, np.int32), *(ranks for _, ranks, _ in parts)]),
         np.concatenate([np.zeros(0, np.float32), *(weights for _, _, weights in parts)]),
     )
-    centres = fresh if before is None else _spliced(before.centres, which, fresh)
-    return Update(centres, labels, masses, similarities, movement)
+    centers = fresh if before is None else _spliced(before.centers, which, fresh)
+    return Update(centers, labels, masses, similarities, movement)
 
 
 def _changed_clusters(old: np.ndarray, new: np.ndarray, n_clusters: int) -> np.ndarray:
@@ -222,8 +222,8 @@ def _changed_clusters(old: np.ndarray, new: np.ndarray, n_clusters: int) -> np.n
     return changed[:n_clusters]
 
 
-def _spliced(old: Centres, which: np.ndarray, fresh: Centres) -> Centres:
-    """The old centres with some of them replaced."""
+def _spliced(old: Centers, which: np.ndarray, fresh: Centers) -> Centers:
+    """The old centers with some of them replaced."""
     sizes = np.diff(old.indptr)
     sizes[which] = np.diff(fresh.indptr)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
@@ -233,4 +233,4 @@ def _spliced(old: Centres, which: np.ndarray, fresh: Centres) -> Centres:
     splice(
         old.indptr, old.ranks, old.weights, sources, fresh.indptr, fresh.ranks, fresh.weights, indptr, ranks, weights
     )
-    return Centres(indptr, ranks, weights)
+    return Centers(indptr, ranks, weights)

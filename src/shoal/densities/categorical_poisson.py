@@ -13,7 +13,7 @@ class Categorical(Family):
 
     name = "categorical"
     layout = "the probability (or count) of each of d outcomes"
-    normalised = True
+    normalized = True
 
     def check(self, X: np.ndarray) -> None:
         require_columns(X, 1, 2, self.layout, self.name)
@@ -33,7 +33,7 @@ class Categorical(Family):
     def expectation(self, X: np.ndarray) -> np.ndarray:
         return X
 
-    def log_normaliser(self, X: np.ndarray) -> np.ndarray:
+    def log_normalizer(self, X: np.ndarray) -> np.ndarray:
         return np.zeros(X.shape[0])
 
     def negative_entropy(self, X: np.ndarray) -> np.ndarray:
@@ -68,7 +68,7 @@ class Poisson(Family):
     def expectation(self, X: np.ndarray) -> np.ndarray:
         return X
 
-    def log_normaliser(self, X: np.ndarray) -> np.ndarray:
+    def log_normalizer(self, X: np.ndarray) -> np.ndarray:
         return np.asarray(X.sum(1))
 
     def negative_entropy(self, X: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.auction.optimize_kernels import best_items
+from shoal.auction.solver.solver_kernels import best_items
 from shoal.errors import BadInput
 from shoal.threads import ordered_map, row_blocks
 

@@ -18,7 +18,7 @@ COUNTED = ("categorical", "dirichlet")
 class Densities:
     """One distribution per key, ready for :class:`~shoal.densities.DensityKMeans`."""
 
-    X: np.ndarray  # (n_keys, n_parameters), laid out as the family wants
+    X: np.ndarray  # (n_keys, n_parameters), arranged as the family wants
     keys: np.ndarray  # (n_keys,) what each row describes
     n_observations: np.ndarray  # (n_keys,) how many observations (or how much weight) stand behind it
     family: str
@@ -27,7 +27,7 @@ class Densities:
     dropped: dict[str, int]  # observations left out, by reason
 
 
-def read(
+def read_observations(
     source: Any,
     *,
     key: str,
@@ -49,14 +49,14 @@ def read(
         the exposure that ``value`` successes or events were counted over.
     family : "gaussian" and "gaussian_mixture" fit the observations' own density; "poisson" their mean count; "beta" and
         "gamma" are what is known about a group's success share or event rate, and "dirichlet" about its shares.
-    pseudo_count : every group is drawn towards all groups together as if it held so many typical observations more.
+    pseudo_count : every group is drawn towards all groups together as if it held this many typical observations more.
 
     Examples
     --------
     Who clicks how often, and how sure is that?
 
     >>> clicks = {"user": ["ann", "ann", "bob", "bob", "bob", "bob"], "clicked": [1, 1, 0, 0, 1, 0]}
-    >>> users = read(clicks, key="user", value="clicked", family="beta", pseudo_count=2)
+    >>> users = read_observations(clicks, key="user", value="clicked", family="beta", pseudo_count=2)
     >>> dict(zip(users.keys.tolist(), users.X.tolist()))     # half of all were clicks: a prior of Beta(1, 1)
     {'ann': [3.0, 1.0], 'bob': [2.0, 4.0]}
     """

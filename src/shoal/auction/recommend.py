@@ -1,4 +1,4 @@
-"""Clusters, keywords, or something between: let held-out days decide, and make room for what they miss.
+"""Clusters, keywords, or something between: let held-out days decide, and add margins for what they miss.
 
 A plan fitted to some days looks better on those days than on others. Leaving out one day at a time, and half of the
 days at once, shows by how much; the limits are then moved so that the days left out would have kept them.
@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from shoal.auction.auction_log import AuctionLog
 from shoal.auction.cluster import cluster_keywords
 from shoal.auction.landscape import landscapes
-from shoal.auction.model import AuctionLog
 from shoal.auction.optimize import LIMITS, Infeasible, Plan, lift, optimize
 from shoal.auction.replay import ReplayTable, Settings, Totals, replay
 from shoal.errors import BadInput
@@ -90,7 +90,7 @@ def active_days(table: ReplayTable) -> np.ndarray:
 
 def _try(fitted: ReplayTable, held: ReplayTable, level: Level, goals: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     plan = level.plan(fitted, goals, **QUICK)
-    return np.array(held.under(plan.choice)), np.array(held.as_it_was())
+    return np.array(held.under(plan.choice)), np.array(held.baseline())
 
 
 def margins_from(held: HeldOut, limits: dict[str, float], n_errors: float = 2.0) -> dict[str, float]:
@@ -146,7 +146,7 @@ def recommend(
     clicks_from : "auto" calibrates click rates if the log counts clicks, else takes its estimates.
     table : a replay of this log made with ``by_day=True``, if there is one already.
     seconds : how long to work on the final choice, at most.
-    goals : ``maximise``, ``clicks``, ``revenue``, ``mliy``, ``iy``, as in :func:`optimize`.
+    goals : ``maximize``, ``clicks``, ``revenue``, ``mainline_yield``, ``ad_yield``, as in :func:`optimize`.
     """
     clicks_from = best_clicks(log) if clicks_from == "auto" else clicks_from
     if table is None:

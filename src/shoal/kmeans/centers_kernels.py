@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Kernels that turn labelled rows into centres, and centres into an index from feature to centre."""
+"""Kernels that turn labelled rows into centers, and centers into an index from feature to center."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import numpy as np
 
 from shoal.jit import kernel
 
-SURELY_LIGHT = 0.02  # a feature below this share of a centre's length is hardly ever among the hundred heaviest
+SURELY_LIGHT = 0.02  # a feature below this share of a center's length is hardly ever among the hundred heaviest
 
 
 @kernel
@@ -109,8 +109,8 @@ def mean_directions(
     """For the given clusters: the unit mean of their rows and each row's cosine to it.
 
     Entries go to `out_ranks` and `out_weights` one cluster after another, `sizes` counts them. With `n_keep` > 0 only
-    the heaviest features stay, and the cosines are those to the thinned centre. A cluster without a direction (no
-    weight, or rows that cancel) gets size 0. `movement` is the distance from the old centre, where there are old ones.
+    the heaviest features stay, and the cosines are those to the thinned center. A cluster without a direction (no
+    weight, or rows that cancel) gets size 0. `movement` is the distance from the old center, where there are old ones.
     """
     total = np.zeros(n_ranks)
     seen = np.zeros(n_ranks, np.bool_)
@@ -166,29 +166,29 @@ def mean_directions(
 
 @kernel
 def splice(old_indptr, old_ranks, old_weights, sources, new_indptr, new_ranks, new_weights, indptr, ranks, weights):
-    """Copy each centre from the old ones (source -1) or from place `source` of the new ones."""
-    for centre in range(sources.size):
-        target = indptr[centre]
-        if sources[centre] < 0:
-            first, last = old_indptr[centre], old_indptr[centre + 1]
+    """Copy each center from the old ones (source -1) or from place `source` of the new ones."""
+    for center in range(sources.size):
+        target = indptr[center]
+        if sources[center] < 0:
+            first, last = old_indptr[center], old_indptr[center + 1]
             ranks[target : target + last - first] = old_ranks[first:last]
             weights[target : target + last - first] = old_weights[first:last]
         else:
-            first, last = new_indptr[sources[centre]], new_indptr[sources[centre] + 1]
+            first, last = new_indptr[sources[center]], new_indptr[sources[center] + 1]
             ranks[target : target + last - first] = new_ranks[first:last]
             weights[target : target + last - first] = new_weights[first:last]
 
 
 @kernel
-def thin_centres(indptr, ranks, weights, n_keep, out_ranks, out_weights, sizes):
-    """Keep the n_keep heaviest entries of every centre, at unit length; returns how many entries there are."""
+def thin_centers(indptr, ranks, weights, n_keep, out_ranks, out_weights, sizes):
+    """Keep the n_keep heaviest entries of every center, at unit length; returns how many entries there are."""
     longest = 1
-    for centre in range(sizes.size):
-        longest = max(longest, indptr[centre + 1] - indptr[centre])
+    for center in range(sizes.size):
+        longest = max(longest, indptr[center + 1] - indptr[center])
     scratch, sizes_of = np.empty(longest), np.empty(longest)
     out = 0
-    for centre in range(sizes.size):
-        first, n = indptr[centre], indptr[centre + 1] - indptr[centre]
+    for center in range(sizes.size):
+        first, n = indptr[center], indptr[center + 1] - indptr[center]
         for i in range(n):
             sizes_of[i] = abs(weights[first + i])
         bar = kth_largest(sizes_of[:n], n_keep, scratch) if n > n_keep else 0.0
@@ -205,13 +205,13 @@ def thin_centres(indptr, ranks, weights, n_keep, out_ranks, out_weights, sizes):
                 out += 1
         for at in range(start, out):
             out_weights[at] /= np.sqrt(length)
-        sizes[centre] = out - start
+        sizes[center] = out - start
     return out
 
 
 @kernel
 def cosines_to_own(indptr, ranks, values, labels, by_label, c_indptr, c_ranks, c_weights, dense, out):
-    """Each row's cosine to the centre of its label; rows are walked by label, `dense` is zero before and after."""
+    """Each row's cosine to the center of its label; rows are walked by label, `dense` is zero before and after."""
     held = -1
     for row in by_label:
         label = labels[row]
@@ -235,23 +235,23 @@ def cosines_to_own(indptr, ranks, values, labels, by_label, c_indptr, c_ranks, c
 
 @kernel
 def count_ranks(ranks, counts):
-    """How many centres have each feature."""
+    """How many centers have each feature."""
     for at in range(ranks.size):
         counts[ranks[at]] += 1
 
 
 @kernel
-def fill_index(indptr, ranks, weights, line_of, place, hot, centres_out, weights_out):
-    """Scatter centre entries: features with a line into the dense block, others to the end of their list.
+def fill_index(indptr, ranks, weights, line_of, place, hot, centers_out, weights_out):
+    """Scatter center entries: features with a line into the dense block, others to the end of their list.
 
-    Centres are walked in order, so every list ends up sorted by centre.
+    Centers are walked in order, so every list ends up sorted by center.
     """
-    for centre in range(indptr.size - 1):
-        for at in range(indptr[centre], indptr[centre + 1]):
+    for center in range(indptr.size - 1):
+        for at in range(indptr[center], indptr[center + 1]):
             rank = ranks[at]
             if line_of[rank] >= 0:
-                hot[line_of[rank], centre] = weights[at]
+                hot[line_of[rank], center] = weights[at]
             else:
-                centres_out[place[rank]] = centre
+                centers_out[place[rank]] = center
                 weights_out[place[rank]] = weights[at]
                 place[rank] += 1

@@ -90,7 +90,7 @@ class AuctionLog:
     starts: np.ndarray  # (n_auctions + 1,) where the bids of each auction begin
     keyword: np.ndarray  # (n_auctions,) number of the keyword
     day: np.ndarray  # (n_auctions,) number of the day
-    weight: np.ndarray  # (n_auctions,) page views the auction stands for
+    weight: np.ndarray  # (n_auctions,) page views the auction represents
     bid: np.ndarray  # (n_bids,) cents
     ctr: np.ndarray  # (n_bids,) estimated click rate at the first place
     ad: np.ndarray  # (n_bids,) number of the ad

@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from shoal.densities import DensityKMeans, read
+from shoal.densities import DensityKMeans, read_observations
 from shoal.errors import BadInput, BadSource, MissingColumn
 
 
@@ -23,7 +23,7 @@ def visits():
 
 
 def test_gaussians_are_the_groups_moments(visits):
-    table = read(visits, key="user", value="seconds", pseudo_count=0)
+    table = read_observations(visits, key="user", value="seconds", pseudo_count=0)
     groups = visits.groupby("user")["seconds"]
     np.testing.assert_array_equal(table.keys, np.arange(40))
     np.testing.assert_allclose(table.X[:, 0], groups.mean(), rtol=1e-12)
@@ -32,7 +32,9 @@ def test_gaussians_are_the_groups_moments(visits):
 
 
 def test_mixtures_have_one_block_for_each_component(visits):
-    table = read(visits, key="user", value=["seconds", "events"], component="page", family="gaussian_mixture")
+    table = read_observations(
+        visits, key="user", value=["seconds", "events"], component="page", family="gaussian_mixture"
+    )
     assert table.components == ["news", "sport"]
     assert table.X.shape == (40, 2 + 4 + 4)
     np.testing.assert_allclose(table.X[:, :2].sum(1), 1)
@@ -51,7 +53,7 @@ def test_mixtures_have_one_block_for_each_component(visits):
     ],
 )
 def test_every_family_feeds_the_model(visits, family, options):
-    table = read(visits, key="user", family=family, **options)
+    table = read_observations(visits, key="user", family=family, **options)
     model = DensityKMeans(2, family=family, random_state=0).fit(table.X)
     assert table.X.shape[0] == 40
     assert table.n_observations.sum() == 4000
@@ -63,25 +65,25 @@ def test_every_family_feeds_the_model(visits, family, options):
 def test_files_and_selects_give_the_same(visits, tmp_path):
     visits.to_parquet(tmp_path / "v.parquet")
     visits.to_csv(tmp_path / "v.csv", index=False)
-    wanted = read(visits, key="user", value="clicked", family="beta").X
+    wanted = read_observations(visits, key="user", value="clicked", family="beta").X
     sources = [tmp_path / "v.parquet", str(tmp_path / "v.csv"), f"SELECT * FROM '{tmp_path}/v.parquet'"]
     for source in sources:
-        np.testing.assert_allclose(read(source, key="user", value="clicked", family="beta").X, wanted)
+        np.testing.assert_allclose(read_observations(source, key="user", value="clicked", family="beta").X, wanted)
 
 
 def test_unusable_rows_are_counted_with_the_reason():
     table = {"user": ["a", "a", None, "b"], "seconds": [1.0, float("nan"), 2.0, 3.0]}
-    found = read(table, key="user", value="seconds")
+    found = read_observations(table, key="user", value="seconds")
     assert found.dropped == {"seconds missing or not finite": 1, "no key": 1}
     assert found.n_observations.tolist() == [1, 1]
 
 
 def test_errors_name_the_column_and_the_remedy(visits, tmp_path):
     with pytest.raises(MissingColumn, match=r"no column 'second'.*Did you mean 'seconds'"):
-        read(visits, key="user", value="second")
+        read_observations(visits, key="user", value="second")
     with pytest.raises(BadInput, match="needs component="):
-        read(visits, key="user", family="dirichlet")
+        read_observations(visits, key="user", family="dirichlet")
     with pytest.raises(BadSource, match="no file"):
-        read(tmp_path / "none.csv", key="user", value="seconds")
+        read_observations(tmp_path / "none.csv", key="user", value="seconds")
     with pytest.raises(BadInput, match="at most 1"):
-        read({"user": ["a"], "clicked": [3]}, key="user", value="clicked", family="beta")
+        read_observations({"user": ["a"], "clicked": [3]}, key="user", value="clicked", family="beta")

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from shoal.auction.branch import close_the_gap
-from shoal.auction.dual import minimise
-from shoal.auction.problem import Problem
-from shoal.auction.rounding import Best, improve_by_swaps, round_along_paths, solve_core
+from shoal.auction.solver.branch import close_the_gap
+from shoal.auction.solver.dual import minimize
+from shoal.auction.solver.problem import Problem
+from shoal.auction.solver.rounding import Best, improve_by_swaps, round_along_paths, solve_core
 
-# With few classes branching closes the gap sooner than the core program does; with many it is the other way round.
+# With few classes branching closes the gap faster than the core program does; with many it is the other way round.
 FEW_CLASSES, MOST_CLASSES_TO_BRANCH = 500, 5_000
 CORE_SIZES = (300, 1_500, 6_000)
 
@@ -40,7 +40,7 @@ class Solution:
 def solve(problem: Problem, *, tol: float = 1e-5, seconds: float = 20.0) -> Solution:
     """Choose one item per class; stop as soon as the certified gap is at most ``tol``, or after about ``seconds``."""
     began = time.monotonic()
-    dual = minimise(problem, tol=tol * 1e-3)
+    dual = minimize(problem, tol=tol * 1e-3)
     best = Best(problem, dual)
     bound, steps = dual.bound, {"dual": 0.0}
 

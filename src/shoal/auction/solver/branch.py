@@ -8,9 +8,9 @@ import time
 
 import numpy as np
 
-from shoal.auction.dual import Dual, minimise
-from shoal.auction.problem import Problem, Row
-from shoal.auction.rounding import Best, improve_by_swaps
+from shoal.auction.solver.dual import Dual, minimize
+from shoal.auction.solver.problem import Problem, Row
+from shoal.auction.solver.rounding import Best, improve_by_swaps
 
 
 def close_the_gap(problem: Problem, root: Dual, best: Best, *, tol: float, seconds: float) -> tuple[float, int]:
@@ -56,7 +56,7 @@ def _expand(
         return []
     node = small.only(free, spent)
     enough = best.value + tol * abs(best.value) - held if best.choice is not None else -np.inf
-    dual = minimise(node, tol=1e-7, start=prices, enough=enough, max_passes=60)
+    dual = minimize(node, tol=1e-7, start=prices, enough=enough, max_passes=60)
     if dual.unbounded or dual.bound <= enough:
         return []
     if dual.best is not None:
@@ -96,8 +96,8 @@ def without_hopeless_items(problem: Problem, dual: Dual, best: Best) -> tuple[Pr
     for c, row in zip(coefficients, problem.rows, strict=False):
         priced = priced + c * row.amounts
     loss = priced.max(1, keepdims=True) - priced
-    room = dual.bound - best.value if best.choice is not None else np.inf
-    hopeful = loss <= max(room, 0.0) * (1 + 1e-9) + 1e-12 * abs(dual.bound)
+    gap = dual.bound - best.value if best.choice is not None else np.inf
+    hopeful = loss <= max(gap, 0.0) * (1 + 1e-9) + 1e-12 * abs(dual.bound)
     widest = max(int(hopeful.sum(1).max()), 1)
     order = np.argsort(np.where(hopeful, loss, np.inf), axis=1, kind="stable")[:, :widest]
     there = np.take_along_axis(hopeful, order, axis=1)

@@ -1,4 +1,4 @@
-"""The index of a fitted model, built at the first prediction and kept while the centres stay the same."""
+"""The index of a fitted model, built at the first prediction and kept while the centers stay the same."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.kmeans.centres import CentreIndex, Centres, centres_from_csr, index_centres, thinned
+from shoal.kmeans.centers import CenterIndex, Centers, centers_from_csr, index_centers, thinned
 from shoal.kmeans.exact import assign
 from shoal.kmeans.rows import Ranking, UnitRows, by_frequency, take_rows, unit_rows
 
-# Kept beside the estimators, not in them: predicting must not change a model, and an index is not saved.
-_PREPARED: WeakKeyDictionary[Any, Prepared] = WeakKeyDictionary()
+# Kept outside the estimators, not in them: predicting must not change a model, and an index is not saved.
+_PREPARED: WeakKeyDictionary[Any, PreparedCenters] = WeakKeyDictionary()
 
 
 @dataclass
-class Prepared:
-    """Centres ready to be asked."""
+class PreparedCenters:
+    """Centers ready to be asked."""
 
     matrix: sp.csr_matrix
     features_kept: int | None
@@ -30,25 +30,25 @@ class Prepared:
         self.ranking = Ranking.of(by_frequency(self.matrix), self.matrix.shape[1])
 
     @cached_property
-    def centres(self) -> Centres:
-        return centres_from_csr(self.matrix, self.ranking)
+    def centers(self) -> Centers:
+        return centers_from_csr(self.matrix, self.ranking)
 
     @cached_property
-    def full(self) -> CentreIndex:
-        return index_centres(self.centres, self.ranking.columns.size)
+    def full(self) -> CenterIndex:
+        return index_centers(self.centers, self.ranking.columns.size)
 
     @cached_property
-    def thin(self) -> CentreIndex:
+    def thin(self) -> CenterIndex:
         if self.features_kept is None:
             return self.full
-        return index_centres(thinned(self.centres, self.features_kept), self.ranking.columns.size)
+        return index_centers(thinned(self.centers, self.features_kept), self.ranking.columns.size)
 
     def rows(self, X: sp.csr_matrix, n_threads: int | None) -> UnitRows:
-        """Unit rows over the features that the centres have."""
+        """Unit rows over the features that the centers have."""
         return unit_rows(X, self.ranking, n_threads)
 
     def labels(self, rows: UnitRows, n_threads: int | None) -> np.ndarray:
-        """The nearest centre, through thinned centres if the model was fitted so, and full ones where those miss."""
+        """The nearest center, through thinned centers if the model was fitted so, and full ones where those miss."""
         labels, _ = assign(rows, self.thin, n_threads)
         missed = np.flatnonzero((labels < 0) & (np.diff(rows.indptr) > 0))
         if self.features_kept is not None and missed.size:
@@ -56,9 +56,9 @@ class Prepared:
         return labels
 
 
-def prepared(model: Any, matrix: sp.csr_matrix, features_kept: int | None) -> Prepared:
-    """The index for this model's centres."""
+def prepared(model: Any, matrix: sp.csr_matrix, features_kept: int | None) -> PreparedCenters:
+    """The index for this model's centers."""
     known = _PREPARED.get(model)
     if known is None or known.matrix is not matrix or known.features_kept != features_kept:
-        known = _PREPARED[model] = Prepared(matrix, features_kept)
+        known = _PREPARED[model] = PreparedCenters(matrix, features_kept)
     return known
