@@ -3,7 +3,7 @@
 from shoal.bernoulli.choosing import Choice, choose_n_clusters
 from shoal.bernoulli.mixture import BernoulliMixture
 from shoal.bernoulli.parallel import Delta, accumulate, merge, update
-from shoal.bernoulli.suggestion import Reason, Suggestion
+from shoal.records import Reason, Suggestion
 
 __all__ = [
     "BernoulliMixture",

@@ -13,8 +13,9 @@ from shoal.base import Estimator, Roster, as_rows
 from shoal.bernoulli.exemplars import Exemplars, suggest_by_exemplars
 from shoal.bernoulli.profiles import Profiles
 from shoal.bernoulli.scoring import as_presence
-from shoal.bernoulli.suggestion import Reason, Suggestion, memberships, reasons_for, suggest_many
+from shoal.bernoulli.suggestion import memberships, reasons_for, suggest_many
 from shoal.errors import BadInput, UnknownFeature
+from shoal.records import Reason, Suggestion
 from shoal.threads import ordered_map, row_blocks
 
 BLOCK_ROWS = 4096

@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 
 from shoal.bernoulli.profiles import Profiles
 from shoal.bernoulli.suggestion_kernels import score_observed, suggest_rows
-
-
-@dataclass(frozen=True)
-class Reason:
-    """One cluster behind a suggestion."""
-
-    cluster: int  # its stable id; -1 is the clutter
-    name: str
-    share: float  # of the suggestion's probability
-    because: list[str]  # the given keywords that led to the cluster, the most telling first
-
-
-@dataclass(frozen=True)
-class Suggestion:
-    """A keyword that probably belongs with those given."""
-
-    feature: int
-    name: str
-    probability: float
-    reasons: list[Reason]
 
 
 def slot_means(profiles: Profiles) -> np.ndarray:

@@ -10,7 +10,7 @@ import typer
 from shoal.cli.options import Json, ModelFile
 
 if TYPE_CHECKING:
-    from shoal.bernoulli import Suggestion
+    from shoal.records import Suggestion
 
 
 def suggest(
