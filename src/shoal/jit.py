@@ -9,18 +9,38 @@ called for every feature is therefore an ``inline_kernel``.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable
+from typing import Any
+
 from numba import njit
 from numba.core import event
+from numba.core.dispatcher import Dispatcher
 
 from shoal import progress
+from shoal.machine_code import KernelCache
 
 # Sums may be re-ordered for speed. NaN and infinity keep their meaning ("nnan" and
 # "ninf" are left out on purpose): log(0) has to stay -inf.
 REORDER_SUMS = {"reassoc", "contract", "nsz"}
 
-kernel = njit(cache=True, nogil=True)
-sum_kernel = njit(cache=True, nogil=True, fastmath=REORDER_SUMS)
-inline_kernel = njit(cache=True, nogil=True, inline="always")
+
+def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator that compiles on the first call, and keeps the code (`shoal.machine_code`)."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        dispatcher = njit(nogil=True, **options)(function)
+        if isinstance(dispatcher, Dispatcher):  # the plain function when the compiler is switched off
+            with contextlib.suppress(Exception):  # a later numba without this attribute compiles in every process
+                dispatcher._cache = KernelCache(dispatcher)  # type: ignore[attr-defined]
+        return dispatcher
+
+    return decorate
+
+
+kernel = _compiled()
+sum_kernel = _compiled(fastmath=REORDER_SUMS)
+inline_kernel = _compiled(inline="always")
 
 __all__ = ["kernel", "sum_kernel", "inline_kernel"]
 

@@ -1,0 +1,89 @@
+"""The object numba asks for the code of a kernel."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any, NamedTuple
+
+from numba.core.dispatcher import Dispatcher
+
+from shoal.machine_code import entries, keys, storage
+
+
+class Loaded(NamedTuple):
+    """An entry that this process has loaded."""
+
+    key: str
+    kernel: str  # "shoal.kmeans.exact_kernels.nearest"
+    source: str  # "kept": from the folder of the user
+
+
+loaded: list[Loaded] = []
+
+
+class KernelCache:
+    """The cache of one kernel, with the methods of ``numba.core.caching._Cache``.
+
+    Any exception in here means "not there": numba then compiles, as it would without a cache.
+    """
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self.dispatcher = dispatcher
+        self.enabled = True
+
+    @property
+    def cache_path(self) -> str | None:
+        """Where compiled code goes, for ``dispatcher.stats``."""
+        folder = storage.user_folder()
+        return str(folder.path) if folder else None
+
+    def enable(self) -> None:
+        """Read and write again."""
+        self.enabled = True
+
+    def disable(self) -> None:
+        """Neither read nor write."""
+        self.enabled = False
+
+    def flush(self) -> None:
+        """Nothing is kept back: an entry is written when the kernel has been compiled."""
+
+    def load_overload(self, signature: Any, target: Any) -> Any:
+        """The compiled kernel for these types, or None."""
+        if not self.enabled or storage.switched_off():
+            return None
+        target.refresh()  # numba's own declarations, which the compiler would have loaded
+        with contextlib.suppress(Exception):
+            return self._load(keys.key_of(self.dispatcher, signature), target)
+        return None
+
+    def save_overload(self, signature: Any, result: Any) -> None:
+        """Keep a kernel that has just been compiled."""
+        if not self.enabled or storage.switched_off():
+            return
+        with contextlib.suppress(Exception):
+            key = keys.key_of(self.dispatcher, signature)
+            entries.claim_symbol(result.fndesc.llvm_func_name, key)
+            folder = storage.user_folder()
+            # Addresses in the code, and loops compiled apart, belong to this process.
+            if folder and not result.lifted and not result.library.has_dynamic_globals:
+                folder.put(key, entries.to_bytes(result))
+
+    def _load(self, key: str, target: Any) -> Any:
+        folder = storage.user_folder()
+        payload = folder.get(key) if folder else None
+        if folder is None or payload is None:
+            return None
+        try:
+            result = entries.from_bytes(key, payload, target)
+        except entries.SymbolTaken:
+            return None
+        except Exception:
+            folder.discard(key)
+            return None
+        self._note(key, "kept")
+        return result
+
+    def _note(self, key: str, source: str) -> None:
+        function = self.dispatcher.py_func
+        loaded.append(Loaded(key, f"{function.__module__}.{function.__qualname__}", source))
