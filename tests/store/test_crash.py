@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 import shoal
+from shoal import atomic
 from shoal.errors import BadSource
-from shoal.store import container, load, save
+from shoal.store import load, save
 from store.same import assert_same
 from store.toy_model import fitted
 
@@ -78,7 +79,7 @@ def test_left_overs_of_killed_saves_are_swept(tmp_path):
     left.write_bytes(b"half a model")
     save(tmp_path / "m.shoal", fitted())
     assert left.exists(), "it may belong to a save that has just begun"
-    old = time.time() - 2 * container.STALE_SECONDS
+    old = time.time() - 2 * atomic.STALE_SECONDS
     os.utime(left, (old, old))
     save(tmp_path / "other.shoal", fitted())
     assert left.exists(), "it belongs to another file"
@@ -107,9 +108,9 @@ def test_a_file_that_grows_past_the_limit_leaves_the_old_one(tmp_path):
         str(tmp_path / "m.shoal"),
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith(f"{errno.EFBIG} cannot save to")
+    assert done.stdout.startswith(f"{errno.EFBIG} cannot write")
     assert "before is unchanged" in done.stdout
-    assert "needs 1.6 MB: free some space" in done.stdout
+    assert "About 1.6 MB are needed: free some space" in done.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["m.shoal"]
     assert_same(load(tmp_path / "m.shoal"), fitted())
 
@@ -128,7 +129,7 @@ def small_disk(tmp_path):
 
 def test_a_full_disk_leaves_the_old_file(small_disk):
     save(small_disk / "m.shoal", fitted())
-    with pytest.raises(BadSource, match=r"No space left on device.*before is unchanged.*needs 1\.6 MB") as caught:
+    with pytest.raises(BadSource, match=r"No space left.*before is unchanged.*About 1\.6 MB are needed") as caught:
         save(small_disk / "m.shoal", fitted(1, 200_000))
     assert caught.value.errno == errno.ENOSPC
     assert [path.name for path in small_disk.iterdir()] == ["m.shoal"]
@@ -161,7 +162,7 @@ def test_a_folder_that_cannot_be_flushed_is_said(tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "fsync", fail_second)
-        with pytest.raises(BadSource, match="is saved, but the folder"):
+        with pytest.raises(BadSource, match="is written, but its folder"):
             save(tmp_path / "m.shoal", fitted(1))
     assert_same(load(tmp_path / "m.shoal"), fitted(1))
 

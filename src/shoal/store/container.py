@@ -9,25 +9,16 @@ The checksum is BLAKE2b over the whole file with its own 64 digits read as zeros
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
 import os
-import secrets
-import stat
-import sys
-import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import IO, Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from shoal.atomic import atomic_write
 from shoal.errors import BadInput, BadModelFile, BadSource
-
-if sys.platform != "win32":
-    import fcntl
 
 DTYPES = {
     "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "U16": "<u2", "I16": "<i2", "F16": "<f2", "U32": "<u4", "I32": "<i4",
@@ -37,7 +28,6 @@ NAMES = {np.dtype(text): name for name, text in DTYPES.items()}
 NO_CHECKSUM = "0" * 64
 CHUNK_BYTES = 1 << 23
 LONGEST_HEADER_BYTES = 100_000_000  # what the safetensors library accepts too
-STALE_SECONDS = 60.0
 
 # How well-known files begin, for a message that helps.
 FOREIGN = {
@@ -59,28 +49,8 @@ class Header(NamedTuple):
 
 def write(path: str | os.PathLike[str], text: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Put ``text`` and ``arrays`` at ``path``, so that at every moment either the old file or the new one is there."""
-    target = Path(os.path.realpath(path))  # a link keeps pointing where it did
-    if target.is_dir():
-        raise BadSource(f"cannot save to {path}: it is a folder. Give the name of a file in it.")
-    if not target.parent.is_dir():
-        raise BadSource(f"cannot save to {path}: there is no folder {target.parent}. Create it first.")
-    _sweep(target)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}.tmp")
-    try:
-        with open(temporary, "xb") as out:
-            _lock(out)
-            _write_all(out, text, arrays)
-            if target.exists():
-                os.chmod(temporary, stat.S_IMODE(target.stat().st_mode))
-            out.flush()
-            os.fsync(out.fileno())
-            os.replace(temporary, target)
-    except OSError as error:
-        raise _cannot_save(path, error, sum(array.nbytes for array in arrays.values())) from error
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-    _sync_folder(target.parent)
+    with atomic_write(path, n_bytes=sum(array.nbytes for array in arrays.values())) as out:
+        _write_all(out, text, arrays)
 
 
 def read_header(path: str | os.PathLike[str]) -> Header:
@@ -119,7 +89,7 @@ def read(path: str | os.PathLike[str], header: Header) -> dict[str, np.ndarray]:
 # --- writing ----------------------------------------------------------------------------------------------------------
 
 
-def _write_all(out: BinaryIO, text: str, arrays: Mapping[str, np.ndarray]) -> None:
+def _write_all(out: IO[bytes], text: str, arrays: Mapping[str, np.ndarray]) -> None:
     """Header with an empty checksum, arrays, then the checksum into its place."""
     widest_first = sorted(arrays, key=lambda name: -arrays[name].dtype.itemsize)
     tensors, end = {}, 0
@@ -151,55 +121,6 @@ def _chunks(array: np.ndarray) -> Iterator[memoryview]:
     flat = little.reshape(-1).view(np.uint8).data if little.size else memoryview(b"")
     for start in range(0, len(flat), CHUNK_BYTES):
         yield flat[start : start + CHUNK_BYTES]
-
-
-def _lock(out: BinaryIO) -> None:
-    """Mark a temporary file as being written, so that no other save takes it for a left-over."""
-    if sys.platform != "win32":
-        with contextlib.suppress(OSError):  # not every file system can lock
-            fcntl.flock(out, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _sweep(target: Path) -> None:
-    """Remove what killed saves of this file left behind: temporaries that nobody holds and nobody wrote of late."""
-    if sys.platform == "win32":
-        return
-    for left in target.parent.glob(f".{_glob_escape(target.name)}.????????????.tmp"):
-        with contextlib.suppress(OSError), open(left, "rb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if time.time() - left.stat().st_mtime > STALE_SECONDS:
-                left.unlink()
-
-
-def _glob_escape(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself durable."""
-    if sys.platform == "win32":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    except OSError as error:
-        raise BadSource(
-            f"the model is saved, but the folder {folder} could not be flushed to disk ({error.strerror}): "
-            "a power failure now may bring the old file back. Check the disk."
-        ) from error
-    finally:
-        os.close(handle)
-
-
-def _cannot_save(path: str | os.PathLike[str], error: OSError, n_bytes: int) -> BadSource:
-    full = error.errno in (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-    advice = (
-        f"The model needs {n_bytes / 1e6:,.1f} MB: free some space or save elsewhere." if full else "Save elsewhere."
-    )
-    before = " The file that was there before is unchanged." if os.path.exists(path) else ""
-    wrapped = BadSource(f"cannot save to {path}: {error.strerror or error}.{before} {advice}")
-    wrapped.errno = error.errno
-    return wrapped
 
 
 # --- reading ----------------------------------------------------------------------------------------------------------
