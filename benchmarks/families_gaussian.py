@@ -1,6 +1,6 @@
 """Gaussian mixtures beside scikit-learn's BayesianGaussianMixture: held-out likelihood on small sets, time on large.
 
-Both see standardised columns; both are told the same most clusters and diagonal covariances.
+Both see standardized columns; both are told the same most clusters and diagonal covariances.
     python benchmarks/families_gaussian.py [small] [large]
 """
 
@@ -20,8 +20,8 @@ from sklearn.mixture import BayesianGaussianMixture
 
 from common import peak_mb, record
 from shoal.families import ExponentialFamilyMixture
-from shoal.families.gaussian_problem import GaussianProblem
-from shoal.families.run import Kept
+from shoal.families.samplers.gaussian_problem import GaussianProblem
+from shoal.families.samplers.schedule import Trace
 
 CAP_SECONDS, SETTLED = 200.0, 0.002  # a gain below the latter in two iterations counts as none
 SMALL = {"iris": load_iris, "wine": load_wine, "breast-cancer": load_breast_cancer, "digits": load_digits}
@@ -55,7 +55,7 @@ def small() -> None:
 @contextmanager
 def watched(states: list):
     """Note time, labels and prior at the start of a chain and after each of its sweeps, without stopping it."""
-    begin, look_at, began = GaussianProblem.begin, Kept.look_at, time.perf_counter()
+    begin, look_at, began = GaussianProblem.begin, Trace.look_at, time.perf_counter()
 
     def note(chain, labels):
         states.append((time.perf_counter() - began, labels.copy(), chain.prior.b))
@@ -68,11 +68,11 @@ def watched(states: list):
         look_at(self, chain, *rest)
         note(chain, self.best_labels)
 
-    GaussianProblem.begin, Kept.look_at = begin_noted, look_noted
+    GaussianProblem.begin, Trace.look_at = begin_noted, look_noted
     try:
         yield
     finally:
-        GaussianProblem.begin, Kept.look_at = begin, look_at
+        GaussianProblem.begin, Trace.look_at = begin, look_at
 
 
 def course_of(model: ExponentialFamilyMixture, states: list, train, test) -> list[tuple[float, float]]:
@@ -97,9 +97,9 @@ def likelihood(rival: BayesianGaussianMixture, X) -> float:
 def large(n: int = 200_000, d: int = 50, k: int = 500) -> None:
     """Both models' held-out likelihood against time; scikit-learn's grows with its iterations, up to a cap."""
     rng = np.random.default_rng(0)
-    centres, widths = rng.normal(size=(k, d)), 0.3 + 0.4 * rng.random((k, d))
+    centers, widths = rng.normal(size=(k, d)), 0.3 + 0.4 * rng.random((k, d))
     truth = rng.integers(0, k, n + 10_000)
-    X = centres[truth] + widths[truth] * rng.normal(size=(n + 10_000, d))
+    X = centers[truth] + widths[truth] * rng.normal(size=(n + 10_000, d))
     train, test = X[:n], X[n:]
     ExponentialFamilyMixture(k, family="gaussian", n_sweeps=2, random_state=0).fit(train[:2000])  # compiles
     states: list = []

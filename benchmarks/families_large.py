@@ -13,9 +13,9 @@ import numpy as np
 from common import peak_mb, record
 from shoal.datasets import zipf_topics
 from shoal.families.consensus import variation
-from shoal.families.problem import CountProblem
-from shoal.families.run import Plan, prepare
-from shoal.families.settings import Settings
+from shoal.families.options import Settings
+from shoal.families.samplers.count_problem import CountProblem
+from shoal.families.samplers.schedule import Schedule, prepare
 
 
 def main() -> None:
@@ -29,8 +29,8 @@ def main() -> None:
     chain = few.chain("indexed", 0)
     few.begin(chain, few.first_labels(0))
     chain.sweep()
-    few.mend(chain)
-    chain.settle()
+    few.split_merge(chain)
+    chain.freeze_adaptation()
     chain.sweep()
     began = time.perf_counter()
     problem = CountProblem(data.X, settings)
@@ -38,12 +38,12 @@ def main() -> None:
     start_seconds = time.perf_counter() - began
     chain = problem.chain("indexed", 0)
     problem.begin(chain, labels)
-    plan = Plan(n_sweeps, n_sweeps // 2, 1, True)
-    seconds, mend_seconds, apart = [], [], [variation(truth, labels)]
+    schedule = Schedule(n_sweeps, n_sweeps // 2, 1, True)
+    seconds, split_merge_seconds, apart = [], [], [variation(truth, labels)]
     for sweep in range(n_sweeps):
         began = time.perf_counter()
-        prepare(problem, chain, plan)
-        mend_seconds.append(time.perf_counter() - began)
+        prepare(problem, chain, schedule)
+        split_merge_seconds.append(time.perf_counter() - began)
         began = time.perf_counter()
         chain.sweep()
         seconds.append(time.perf_counter() - began)
@@ -51,9 +51,10 @@ def main() -> None:
         print(f"sweep {sweep}: {seconds[-1]:.2f} s, VI {apart[-1]:.4f}", flush=True)
     record(
         "families", workload=f"large-{n_rows}-5.6M-1000", model="indexed",
-        seconds=start_seconds + sum(seconds) + sum(mend_seconds), peak_mb=peak_mb(), data_mb=data_mb, quality=apart[-1],
+        seconds=start_seconds + sum(seconds) + sum(split_merge_seconds), peak_mb=peak_mb(),
+        data_mb=data_mb, quality=apart[-1],
         start_seconds=start_seconds, sweep_seconds=[round(s, 2) for s in seconds],
-        mend_seconds=[round(s, 2) for s in mend_seconds], vi=[round(v, 4) for v in apart], threads=2,
+        split_merge_seconds=[round(s, 2) for s in split_merge_seconds], vi=[round(v, 4) for v in apart], threads=2,
     )  # fmt: skip
 
 

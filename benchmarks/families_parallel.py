@@ -14,21 +14,25 @@ from common import peak_mb, record
 from families_synthetic import begin, warm_up
 from shoal.datasets import zipf_topics
 from shoal.families.consensus import variation
-from shoal.families.problem import CountProblem
-from shoal.families.run import Plan
-from shoal.families.settings import Settings
+from shoal.families.options import Settings
+from shoal.families.samplers.count_problem import CountProblem
+from shoal.families.samplers.schedule import Schedule
 
 N_SWEEPS = 20
 
 
 def measure(problem: CountProblem, truth, labels, lists, *, parallel: bool, n_threads: int) -> np.ndarray:
-    """Sweep as a fit would, without mending; the labels at the end."""
+    """Sweep as a fit would, without splits and merges; the labels at the end."""
     problem.settings = problem.settings._replace(parallel=parallel, n_threads=n_threads)
-    warm_up(problem, "indexed", labels, mend=False)
-    chain, plan, times = begin(problem, "indexed", labels, lists), Plan(N_SWEEPS, N_SWEEPS // 2, 1, mend=False), []
+    warm_up(problem, "indexed", labels, split_merge=False)
+    chain, schedule, times = (
+        begin(problem, "indexed", labels, lists),
+        Schedule(N_SWEEPS, N_SWEEPS // 2, 1, split_merge=False),
+        [],
+    )
     for sweep in range(N_SWEEPS):
-        if sweep >= plan.burn_in:
-            chain.settle()
+        if sweep >= schedule.burn_in:
+            chain.freeze_adaptation()
         began = time.perf_counter()
         chain.sweep()
         times.append(1e6 * (time.perf_counter() - began) / len(truth))
@@ -36,8 +40,8 @@ def measure(problem: CountProblem, truth, labels, lists, *, parallel: bool, n_th
         "families", workload=f"parallel-{len(truth)}-{chain.n_clusters}", model="parallel" if parallel else "in turn",
         n_threads=n_threads, seconds=sum(times) * len(truth) / 1e6, peak_mb=peak_mb(),
         quality=variation(truth, chain.labels), log_joint=chain.log_joint(), us_per_item=[round(t, 2) for t in times],
-        early_us=round(float(np.sum(times[: plan.burn_in])), 2), clock="wall",
-        late_us=round(float(np.median(times[plan.burn_in :])), 2),
+        early_us=round(float(np.sum(times[: schedule.burn_in])), 2), clock="wall",
+        late_us=round(float(np.median(times[schedule.burn_in :])), 2),
     )  # fmt: skip
     return chain.labels.copy()
 

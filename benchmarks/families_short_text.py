@@ -17,8 +17,8 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 from common import data_dir, peak_mb, record
 from shoal.families import ExponentialFamilyMixture
-from shoal.families.problem import CountProblem
-from shoal.families.settings import Settings
+from shoal.families.options import Settings
+from shoal.families.samplers.count_problem import CountProblem
 
 # name, most clusters (for all mixtures alike), true number of classes
 SETS = [

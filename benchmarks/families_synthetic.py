@@ -1,10 +1,10 @@
 """Synthetic topics at k = 100, 1000 and 10,000: time per document by part, and variation of information against time.
 
 Every sampler has the same rows, prior (background 500, concentration 1) and start (one pass, or random), and one
-thread; times are CPU time of that thread. `auto` is the estimator's own plan: the sampler it would choose, mended by
-merges and splits in the first half and settled in the second. `gibbs` is the plain collapsed chain over all k,
-`gibbs-mended` the same with auto's merges and splits, and `uncollapsed` the paper's baseline: topics drawn from their
-Dirichlet posteriors, then every label over all k.
+thread; times are CPU time of that thread. `auto` is the estimator's own schedule: the sampler it would choose, with
+merges and splits in the first half and fixed lists in the second. `gibbs` is the plain collapsed chain over all k,
+`gibbs-split-merge` the same with auto's merges and splits, and `uncollapsed` the paper's baseline: topics drawn from
+their Dirichlet posteriors, then every label over all k.
     python benchmarks/families_synthetic.py 1000 [one-pass|random] [model,model] [n_rows] [rows gibbs is measured on]
 Each run is repeated SHOAL_REPEATS times (1 if not set), which is worth it where two times are nearly the same; the
 topics are those of SHOAL_SEED (0 if not set).
@@ -29,19 +29,19 @@ from numba import njit
 
 from common import PLOTS, RESULTS, peak_mb, record
 from shoal.datasets import zipf_topics
-from shoal.families.chain import CountChain
 from shoal.families.consensus import variation
-from shoal.families.indexed import IndexedChain
-from shoal.families.problem import CountProblem
-from shoal.families.run import Plan, prepare
-from shoal.families.settings import Settings
+from shoal.families.options import Settings
+from shoal.families.samplers.count_chain import CountChain
+from shoal.families.samplers.count_problem import CountProblem
+from shoal.families.samplers.indexed import IndexedChain
+from shoal.families.samplers.schedule import Schedule, prepare
 
 N_ROWS, N_FEATURES, N_SWEEPS = 50_000, 50_000, 12
 HASHES = ((32, "published"), (32, "ranked"), (64, "ranked"), (128, "ranked"), (512, "ranked"))
 SHARED = bool(os.environ.get("SHOAL_SHARED"))  # set where other work has the machine too: times are then upper bounds
 REPEATS = int(os.environ.get("SHOAL_REPEATS", 1))
 SEED = int(os.environ.get("SHOAL_SEED", 0))
-MODELS = ["auto", "gibbs", "gibbs-mended", "uncollapsed", "fastex"]
+MODELS = ["auto", "gibbs", "gibbs-split-merge", "uncollapsed", "fastex"]
 
 
 @njit(cache=True)
@@ -115,7 +115,7 @@ class Parts:
         setattr(thing, method, timed)
 
 
-def warm_up(problem: CountProblem, sampler: str, labels: np.ndarray, *, mend: bool) -> None:
+def warm_up(problem: CountProblem, sampler: str, labels: np.ndarray, *, split_merge: bool) -> None:
     """Compile, or load what was compiled."""
     few = CountProblem(problem.X[:400], problem.settings._replace(n_clusters=20))
     few.first_labels(0)
@@ -123,9 +123,9 @@ def warm_up(problem: CountProblem, sampler: str, labels: np.ndarray, *, mend: bo
     chain.set_labels(labels[:400] % 20)
     for _ in range(2):
         chain.sweep()
-    if mend:
-        few.mend(chain)
-    chain.settle()
+    if split_merge:
+        few.split_merge(chain)
+    chain.freeze_adaptation()
     chain.sweep()
     whole = problem.chain(sampler, 0)
     whole.set_labels(labels)
@@ -140,21 +140,21 @@ def begin(problem: CountProblem, sampler: str, labels, lists) -> CountChain:
     return chain
 
 
-def chain_run(problem, truth, sampler, labels, lists, *, mend, n_sweeps, n_measured=None):
+def chain_run(problem, truth, sampler, labels, lists, *, split_merge, n_sweeps, n_measured=None):
     """Sweep; the time by part and the variation of information after each sweep."""
-    n, plan = len(truth), Plan(n_sweeps, n_sweeps // 2, 1, mend)
+    n, schedule = len(truth), Schedule(n_sweeps, n_sweeps // 2, 1, split_merge)
     parts = Parts()
     chain = begin(problem, sampler, labels, lists)
     chain.visit(0, 1)  # a dense table is filled, hashes are made
     if isinstance(chain, IndexedChain):
         parts.watch(chain, "_list_group", "list")
     parts.watch(chain, "rebuild", "rebuild")
-    mend_us, times, apart, facts = [], [], [], None
+    split_merge_us, times, apart, facts = [], [], [], None
     for _ in range(n_sweeps):
         began = time.process_time()
-        if mend:
-            prepare(problem, chain, plan)
-        mend_us.append((time.process_time() - began) / n * 1e6)
+        if split_merge:
+            prepare(problem, chain, schedule)
+        split_merge_us.append((time.process_time() - began) / n * 1e6)
         began = time.process_time()
         if n_measured is None:
             facts = chain.sweep()
@@ -168,7 +168,7 @@ def chain_run(problem, truth, sampler, labels, lists, *, mend, n_sweeps, n_measu
         "acceptance": round(facts.moved / max(facts.proposed, 1), 5),
     }  # fmt: skip
     more["parts_us"] = {name: round(spent / n * 1e6, 2) for name, spent in parts.seconds.items()}
-    return np.array(times), np.array(mend_us), apart, more
+    return np.array(times), np.array(split_merge_us), apart, more
 
 
 def measure(problem, truth, start, labels, lists, start_us, runs, repeats) -> None:
@@ -179,21 +179,25 @@ def measure(problem, truth, start, labels, lists, start_us, runs, repeats) -> No
         for number, (model, sampler, options, more) in list(enumerate(runs))[:: 1 if repeat % 2 == 0 else -1]:
             problem.settings = base._replace(**more)
             if repeat == 0:
-                warm_up(problem, sampler, labels, mend=options["mend"])
-            times, mend_us, apart, facts = chain_run(problem, truth, sampler, labels, lists, **options)
+                warm_up(problem, sampler, labels, split_merge=options["split_merge"])
+            times, split_merge_us, apart, facts = chain_run(problem, truth, sampler, labels, lists, **options)
             if repeat > 0:
                 assert apart == done[number][2], "the same seed must give the same chain"
-                times, mend_us = np.minimum(times, done[number][0]), np.minimum(mend_us, done[number][1])
-            done[number] = times, mend_us, apart, facts
-            print(f"{repeat + 1}/{repeats} {model} {more}: {times.sum() + mend_us.sum():.1f} us a document", flush=True)
+                times, split_merge_us = np.minimum(times, done[number][0]), np.minimum(split_merge_us, done[number][1])
+            done[number] = times, split_merge_us, apart, facts
+            print(
+                f"{repeat + 1}/{repeats} {model} {more}: {times.sum() + split_merge_us.sum():.1f} us a document",
+                flush=True,
+            )
     problem.settings = base
     for number, (model, sampler, options, more) in enumerate(runs):
-        times, mend_us, apart, facts = done[number]
+        times, split_merge_us, apart, facts = done[number]
         record(
             "families", workload=f"topics-{k}", model=model, sampler=sampler, start=start, rows=n, seed=SEED,
             repeats=repeats, measured_rows=options.get("n_measured") or n, peak_mb=peak_mb(),
-            seconds=float(times.sum() + mend_us.sum()) * n / 1e6, quality=apart[-1] if apart else None, vi=apart,
-            us_per_item=times.round(2).tolist(), mend_us=mend_us.round(2).tolist(), start_us=round(start_us, 1),
+            seconds=float(times.sum() + split_merge_us.sum()) * n / 1e6, quality=apart[-1] if apart else None, vi=apart,
+            us_per_item=times.round(2).tolist(), split_merge_us=split_merge_us.round(2).tolist(),
+            start_us=round(start_us, 1),
             late_us=round(float(np.median(times[len(times) // 2 :])), 2), clock="cpu", shared=SHARED, **facts, **more,
         )  # fmt: skip
     curves = {
@@ -218,10 +222,10 @@ def compare(auto_us, auto_vi, gibbs_us, gibbs_vi) -> dict[float, float]:
 def side_by_side(problem, truth, start, labels, lists, start_us, sampler, repeats) -> None:
     """Both chains sweep by sweep in turn; the median time of each sweep."""
     models = {"auto": (sampler, True), "gibbs": ("gibbs", False)}
-    n, n_sweeps, plan = len(truth), 8, Plan(16, 8, 1, True)
+    n, n_sweeps, schedule = len(truth), 8, Schedule(16, 8, 1, True)
     times = {model: np.zeros((repeats, n_sweeps)) for model in models}
-    for name, mend in models.values():
-        warm_up(problem, name, labels, mend=mend)
+    for name, split_merge in models.values():
+        warm_up(problem, name, labels, split_merge=split_merge)
     for repeat in range(repeats):
         # Which tables come first in memory can show in the times, so that alternates, too.
         order = list(models)[:: 1 if repeat % 2 == 0 else -1]
@@ -233,7 +237,7 @@ def side_by_side(problem, truth, start, labels, lists, start_us, sampler, repeat
             for model in list(models)[:: 1 if (repeat + sweep) % 2 == 0 else -1]:
                 began = time.process_time()
                 if models[model][1]:
-                    prepare(problem, chains[model], plan)
+                    prepare(problem, chains[model], schedule)
                 chains[model].sweep()
                 times[model][repeat, sweep] = (time.process_time() - began) / n * 1e6
                 apart[model].append(round(variation(truth, chains[model].labels), 4))
@@ -254,10 +258,10 @@ def late_sweeps(start: str, n_rows: int, n_turns: int = 24) -> None:
     chains, apart = {}, {}
     for k in (1000, 10_000):
         problem, truth, chosen, labels, lists, _ = set_up(k, start, n_rows)
-        warm_up(problem, chosen, labels, mend=True)
-        chain, plan = begin(problem, chosen, labels, lists), Plan(16, 8, 1, True)
+        warm_up(problem, chosen, labels, split_merge=True)
+        chain, schedule = begin(problem, chosen, labels, lists), Schedule(16, 8, 1, True)
         for _ in range(9):  # the first sweep after it has settled is left out
-            prepare(problem, chain, plan)
+            prepare(problem, chain, schedule)
             chain.sweep()
         chains[k], apart[k] = chain, round(variation(truth, chain.labels), 4)
     times: dict[int, list[float]] = {k: [] for k in chains}
@@ -312,16 +316,16 @@ def main() -> None:
         return side_by_side(problem, truth, start, labels, lists, start_us, chosen, REPEATS)
     runs = []
     if "auto" in models:
-        runs.append(("auto", chosen, {"mend": True, "n_sweeps": 16}, {}))
+        runs.append(("auto", chosen, {"split_merge": True, "n_sweeps": 16}, {}))
     if "indexed" in models:
-        runs.append(("indexed", "indexed", {"mend": False, "n_sweeps": N_SWEEPS}, {}))
+        runs.append(("indexed", "indexed", {"split_merge": False, "n_sweeps": N_SWEEPS}, {}))
     if "gibbs" in models:
         part = {"n_sweeps": 1, "n_measured": int(sys.argv[5])} if len(sys.argv) > 5 else {"n_sweeps": N_SWEEPS}
-        runs.append(("gibbs", "gibbs", {"mend": False, **part}, {}))
-    if "gibbs-mended" in models:
-        runs.append(("gibbs-mended", "gibbs", {"mend": True, "n_sweeps": 6}, {}))
+        runs.append(("gibbs", "gibbs", {"split_merge": False, **part}, {}))
+    if "gibbs-split-merge" in models:
+        runs.append(("gibbs-split-merge", "gibbs", {"split_merge": True, "n_sweeps": 6}, {}))
     if "fastex" in models:
-        options = {"mend": False, "n_sweeps": 1 if k == 10_000 else 3}
+        options = {"split_merge": False, "n_sweeps": 1 if k == 10_000 else 3}
         runs += [("fastex", "fastex", options, {"n_bits": b, "hashes": h}) for b, h in HASHES]
     measure(problem, truth, start, labels, lists, start_us, runs, REPEATS)
     if "uncollapsed" in models:
@@ -351,7 +355,7 @@ def plot() -> None:
     # The machine's speed varies from day to day: only what was measured when `auto` was is comparable.
     today = {(f["workload"], f["start"]): f["date"] for f in last.values() if f["model"] == "auto"}
     last = {key: f for key, f in last.items() if f["date"] == today.get(key[:2])}
-    names = ["auto", "gibbs", "gibbs-mended", "uncollapsed", "indexed"]
+    names = ["auto", "gibbs", "gibbs-split-merge", "uncollapsed", "indexed"]
     names += [f"fastex {bits} bits, {hashes}" for bits, hashes in HASHES]
     colours = {name: f"C{at}" for at, name in enumerate(names)}
     for start in ("one-pass", "random"):
@@ -362,7 +366,7 @@ def plot() -> None:
             for (workload, began, model, bits, hashes), f in last.items():
                 if workload != f"topics-{k}" or began != start:
                     continue
-                spent = np.array(f["us_per_item"]) + np.array(f.get("mend_us", 0.0))
+                spent = np.array(f["us_per_item"]) + np.array(f.get("split_merge_us", 0.0))
                 at = f.get("start_us", 0.0) + np.cumsum(spent)
                 name = model if bits is None else f"{model} {bits} bits, {hashes}"
                 (lines[name],) = axis.plot(

@@ -56,10 +56,10 @@ def main() -> None:
                 k, smoothing="learn", background="learn", random_state=0
             ).fit(X),
             "shoal-fixed-smoothing": lambda X, k: ExponentialFamilyMixture(
-                k, smoothing=0.1, background=0.0, start="one-pass", random_state=0
+                k, smoothing=0.1, background=0.0, init="one-pass", random_state=0
             ).fit(X),
             "shoal-fixed-background": lambda X, k: ExponentialFamilyMixture(
-                k, smoothing=0.0, background=500.0, start="one-pass", random_state=0
+                k, smoothing=0.0, background=500.0, init="one-pass", random_state=0
             ).fit(X),
         }.items():
             if wanted is not None and model not in wanted:
@@ -74,7 +74,7 @@ def main() -> None:
                 peak_mb=peak_mb(),
                 quality=normalized_mutual_info_score(truth[train], labels),
                 ari=adjusted_rand_score(truth[train], labels),
-                found=len(np.unique(labels)), held_out=likelihood, hyper=getattr(fitted, "hyper_", None),
+                found=len(np.unique(labels)), held_out=likelihood, hyper=getattr(fitted, "hyperparameters_", None),
             )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from shoal.families.candidates_kernels import (
+from shoal.families.kernels.candidates_kernels import (
     DENSE_UP_TO,
     KNOWN,
     known_score,
@@ -14,13 +14,13 @@ from shoal.families.candidates_kernels import (
     list_others,
     remember_candidates,
 )
-from shoal.families.counts_kernels import DEAD
-from shoal.families.indexed import KEEP, IndexedChain
-from shoal.families.indexed_kernels import LATE, SELDOM, SURE
-from shoal.families.problem import CountProblem
-from shoal.families.proposals_kernels import move_row
-from shoal.families.scores_kernels import NOTHING, score_row
-from shoal.families.settings import Settings
+from shoal.families.kernels.counts_kernels import DEAD
+from shoal.families.kernels.indexed_kernels import LATE, SELDOM, SURE
+from shoal.families.kernels.proposals_kernels import move_row
+from shoal.families.kernels.scores_kernels import UNKNOWN_SCORE, score_row
+from shoal.families.options import Settings
+from shoal.families.samplers.count_problem import CountProblem
+from shoal.families.samplers.indexed import KEEP, IndexedChain
 
 N, K, D = 90, 12, 60
 
@@ -165,7 +165,7 @@ def test_rows_are_passed_over_as_their_lead_says(fixed: bool, parallel: bool) ->
     for _ in range(3):
         chain.sweep()
     if fixed:
-        chain.settle()
+        chain.freeze_adaptation()
     rows, refresh = np.arange(N), chain.tuning.refresh
     chain.lists.lead[:] = np.array([KEEP + 1, SURE + 1, SURE - 1, -1.0])[rows % 4]
     expected: list[int] = []
@@ -187,7 +187,7 @@ def test_scores_that_are_known_are_what_they_would_be_computed_anew(family: str,
         for chain in (keeping, forgetting):
             chain.parallel = parallel
             if sweep == 10:
-                chain.settle()
+                chain.freeze_adaptation()
         forgetting.lists.scored[:] = -1
         facts = keeping.sweep()
         n_scored += facts.scored
@@ -196,8 +196,8 @@ def test_scores_that_are_known_are_what_they_would_be_computed_anew(family: str,
         lists, clusters = keeping.lists, keeping.clusters
         for row, own in enumerate(keeping.labels.tolist()):
             for cluster in lists.candidates[row, :KNOWN].tolist():
-                known = NOTHING if cluster < 0 else known_score(clusters, lists, row, cluster)
-                if known != NOTHING and clusters.size[cluster] > (cluster == own):
+                known = UNKNOWN_SCORE if cluster < 0 else known_score(clusters, lists, row, cluster)
+                if known != UNKNOWN_SCORE and clusters.size[cluster] > (cluster == own):
                     score = score_row(keeping.items, keeping.prior, clusters, row, cluster, cluster == own,
                                       keeping.work.marked)  # fmt: skip
                     assert known == score
@@ -213,7 +213,7 @@ def test_a_new_prior_makes_all_scores_unknown() -> None:
 
     def n_known() -> int:
         pairs = ((row, cluster) for row in range(N) for cluster in range(K))
-        return sum(known_score(chain.clusters, chain.lists, *pair) != NOTHING for pair in pairs)
+        return sum(known_score(chain.clusters, chain.lists, *pair) != UNKNOWN_SCORE for pair in pairs)
 
     assert n_known() > 0
     chain.set_prior(chain.prior._replace(alpha=chain.prior.alpha * 2))

@@ -1,4 +1,4 @@
-"""Every sampler, every family: the share of time spent at each labelling is its exact posterior probability."""
+"""Every sampler, every family: the share of time spent at each labeling is its exact posterior probability."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import pytest
 import scipy.sparse as sp
 from numba import njit
 
-from oracles.families import all_labellings, codes, exact_posterior, gaussian_log_marginal, log_labels, log_marginal
+from oracles.families import all_labelings, codes, exact_posterior, gaussian_log_marginal, log_labels, log_marginal
 from shoal.families import Bernoulli, Gaussian, Multinomial, Poisson
-from shoal.families.fastex import FastExChain
-from shoal.families.fastex_kernels import hash_sample_rows, move_hashed
-from shoal.families.gaussian_chain import GaussianChain
-from shoal.families.gaussian_fastex import GaussianFastExChain
-from shoal.families.gaussian_fastex_kernels import hash_sample_gauss
-from shoal.families.gaussian_kernels import gibbs_gauss
-from shoal.families.gibbs import GibbsChain
-from shoal.families.gibbs_kernels import gibbs_rows
-from shoal.families.indexed import IndexedChain
-from shoal.families.indexed_kernels import sample_rows
-from shoal.families.proposals_kernels import move_row
-from shoal.families.rows import as_items
+from shoal.families.kernels.fastex_kernels import hash_sample_rows, move_hashed
+from shoal.families.kernels.gaussian_fastex_kernels import hash_sample_gauss
+from shoal.families.kernels.gaussian_kernels import gibbs_gauss
+from shoal.families.kernels.gibbs_kernels import gibbs_rows
+from shoal.families.kernels.indexed_kernels import sample_rows
+from shoal.families.kernels.proposals_kernels import move_row
+from shoal.families.samplers.fastex import FastExChain
+from shoal.families.samplers.gaussian_fastex import GaussianFastExChain
+from shoal.families.samplers.gaussian_gibbs import GaussianChain
+from shoal.families.samplers.gibbs import GibbsChain
+from shoal.families.samplers.indexed import IndexedChain
+from shoal.families.samplers.items import as_items
 
 K, N = 3, 5
 N_SWEEPS = {"gibbs": 100_000, "indexed": 120_000, "settled": 500_000, "ranked": 120_000, "published": 250_000}
@@ -97,20 +97,20 @@ def rows_of(sampler: str) -> int:
     return N_PUBLISHED if sampler == "published" else N
 
 
-def make_chain(sampler: str, family_name: str, alpha: float, newborn: float) -> Any:
+def make_chain(sampler: str, family_name: str, alpha: float, dp_concentration: float) -> Any:
     """Chains whose proposals are poor on purpose, so that the correction has real work to do."""
     published, few = sampler == "published", {"n_candidates": 1, "share_uniform": 0.3}
     n = rows_of(sampler)
     if family_name in ("gaussian", "spherical"):
         family = Gaussian(np.zeros(2), np.ones(2), kappa=0.5, a=1.5, b=0.8, spherical=family_name == "spherical")
-        measured = family.prior(alpha=alpha, newborn=newborn)
+        measured = family.prior(alpha=alpha, dp_concentration=dp_concentration)
         if sampler == "gibbs":
             return GaussianChain(MEASURES[:n], measured, K, seed=1)
         return GaussianFastExChain(MEASURES[:n], measured, K, seed=1, n_bits=8, published=published, **few)
     counted = FAMILIES[family_name]
     X = sp.csr_matrix(COUNTS[:n])
     items, indexed, unit = as_items(X, binary=counted.binary, n_clusters=K, budget=100, least=2)
-    prior = counted.prior(alpha=alpha, newborn=newborn, unit=unit, n_rows=n)
+    prior = counted.prior(alpha=alpha, dp_concentration=dp_concentration, unit=unit, n_rows=n)
     if sampler == "gibbs":
         return GibbsChain(items, indexed, prior, K, seed=1)
     if sampler == "indexed":
@@ -121,13 +121,13 @@ def make_chain(sampler: str, family_name: str, alpha: float, newborn: float) -> 
         # and one has its turn now and then.
         chain.lists.candidates[:, 0] = [0, 1, 2, -1, 0]
         chain.lists.lead[:] = [25, 0, 30, 7, -1]
-        chain.settle()
+        chain.freeze_adaptation()
         return chain
     return FastExChain(items, indexed, prior, K, seed=1, n_bits=16, published=published, **few)
 
 
-def time_at_labellings(chain: Any, n_sweeps: int) -> np.ndarray:
-    """The share of sweeps that ended at each labelling, in the order of all_labellings."""
+def time_at_labelings(chain: Any, n_sweeps: int) -> np.ndarray:
+    """The share of sweeps that ended at each labeling, in the order of all_labelings."""
     n = len(chain.labels)
     chain.set_labels(np.zeros(n, np.int32))
     chain.sweep()
@@ -152,9 +152,9 @@ def time_at_labellings(chain: Any, n_sweeps: int) -> np.ndarray:
     return seen / n_sweeps
 
 
-def exact_shares(family_name: str, alpha: float, newborn: float, n: int = N) -> np.ndarray:
+def exact_shares(family_name: str, alpha: float, dp_concentration: float, n: int = N) -> np.ndarray:
     def of_labels(labels: np.ndarray) -> float:
-        return log_labels(labels, K, alpha, newborn)
+        return log_labels(labels, K, alpha, dp_concentration)
 
     if family_name in ("gaussian", "spherical"):
         spherical = family_name == "spherical"
@@ -167,10 +167,10 @@ def exact_shares(family_name: str, alpha: float, newborn: float, n: int = N) -> 
 
 
 def partition_numbers(n: int) -> np.ndarray:
-    """For each labelling, the number of the partition it stands for."""
+    """For each labeling, the number of the partition it stands for."""
     names: dict[tuple[int, ...], int] = {}
     out = []
-    for labels in all_labellings(n, K):
+    for labels in all_labelings(n, K):
         first: dict[int, int] = {}
         key = tuple(first.setdefault(int(label), len(first)) for label in labels)
         out.append(names.setdefault(key, len(names)))
@@ -184,13 +184,15 @@ PROCESS = [("gibbs", "multinomial"), ("indexed", "multinomial"), ("ranked", "ber
 
 
 @pytest.mark.parametrize(
-    ("sampler", "family_name", "alpha", "newborn"),
+    ("sampler", "family_name", "alpha", "dp_concentration"),
     [(*case, 0.7, 0.0) for case in CASES] + [(*case, 0.0, 0.9) for case in PROCESS],
 )
-def test_time_at_each_labelling_is_its_posterior(sampler: str, family_name: str, alpha: float, newborn: float) -> None:
-    exact = exact_shares(family_name, alpha, newborn, rows_of(sampler))
-    seen = time_at_labellings(make_chain(sampler, family_name, alpha, newborn), N_SWEEPS[sampler])
-    # Labellings that differ only in the clusters' numbers are one partition: fewer cells, less noise of chance.
+def test_time_at_each_labeling_is_its_posterior(
+    sampler: str, family_name: str, alpha: float, dp_concentration: float
+) -> None:
+    exact = exact_shares(family_name, alpha, dp_concentration, rows_of(sampler))
+    seen = time_at_labelings(make_chain(sampler, family_name, alpha, dp_concentration), N_SWEEPS[sampler])
+    # Labelings that differ only in the clusters' numbers are one partition: fewer cells, less noise of chance.
     partition = partition_numbers(rows_of(sampler))
     gap = np.bincount(partition, seen) - np.bincount(partition, exact)
     assert 0.5 * np.abs(gap).sum() < 0.01
@@ -223,7 +225,7 @@ def count_moves_fastex(core, rest, row, sweep, n_draws, seen):
 
 
 def chances(chain: Any, labels: np.ndarray, row: int, sweep: int, n_draws: int) -> np.ndarray:
-    """(K,) how often one visit to a row takes it where, from this labelling."""
+    """(K,) how often one visit to a row takes it where, from this labeling."""
     chain.set_labels(labels.astype(np.int32))
     seen = np.zeros(K, np.int64)
     chain.visit(0, 0)  # makes the postings, or the hashes
@@ -249,7 +251,7 @@ def test_a_step_is_in_detailed_balance(sampler: str) -> None:
             orbit[:, row] = range(K)
             share = exact[codes(orbit, K)]
             share = share / share.sum()
-            # Where lists are fixed, visits to every other labelling are made with lists of the moment.
+            # Where lists are fixed, visits to every other labeling are made with lists of the moment.
             step = np.array([chances(chain, state, row, 3 * (number % 2) - row, n_draws) for state in orbit])
             flow = share[:, None] * step
             error = share[:, None] * np.sqrt((step * (1 - step) + 1 / n_draws) / n_draws)

@@ -6,8 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from oracles.families import gsdmm_conditional
-from shoal.families.problem import CountProblem
-from shoal.families.settings import Settings
+from shoal.families.options import Settings
+from shoal.families.samplers.count_problem import CountProblem
 
 
 def test_gibbs_draws_labels_as_gsdmm_does() -> None:

@@ -16,7 +16,7 @@ import shoal
 from shoal.errors import BadInput, Interrupted
 from shoal.families import ExponentialFamilyMixture, StuckSampler
 from shoal.families.plots import MOST_LEAVES, tree_plot
-from shoal.families.run import Plan
+from shoal.families.samplers.schedule import Schedule
 
 
 def topics(n: int = 300, seed: int = 0, length: int = 12) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -92,16 +92,16 @@ def test_interrupted_and_resumed_is_uninterrupted(
     stopped = ExponentialFamilyMixture(10, **options)
     seen = []
 
-    planned = Plan.tends
+    planned = Schedule.adapts
 
-    def stop_in_burn_in(plan: Plan, sweep: int) -> bool:
+    def stop_in_burn_in(schedule: Schedule, sweep: int) -> bool:
         seen.append(sweep)
         if len(seen) == n_before:
             signal.raise_signal(signal.SIGINT)
-        return planned(plan, sweep)
+        return planned(schedule, sweep)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Plan, "tends", stop_in_burn_in)
+        patch.setattr(Schedule, "adapts", stop_in_burn_in)
         with pytest.warns(Interrupted):
             stopped.fit(X)
     assert stopped.n_iter_ == n_before
@@ -123,7 +123,7 @@ def test_seed_decides() -> None:
 
 def test_lists_made_on_threads_are_the_same() -> None:
     X, truth = topics(n=9000)
-    options = {"sampler": "indexed", "n_sweeps": 4, "start": "one-pass", "random_state": 1}
+    options = {"sampler": "indexed", "n_sweeps": 4, "init": "one-pass", "random_state": 1}
     one = ExponentialFamilyMixture(10, n_threads=1, **options).fit(X)
     two = ExponentialFamilyMixture(10, n_threads=2, **options).fit(X)
     assert one.log_joint_history_ == two.log_joint_history_
@@ -142,10 +142,10 @@ def test_samples_look_like_the_rows() -> None:
 
 def test_start_labels_are_used_and_judged() -> None:
     X, truth = topics()
-    model = ExponentialFamilyMixture(4, start=truth, n_sweeps=2, random_state=0).fit(X)
+    model = ExponentialFamilyMixture(4, init=truth, n_sweeps=2, random_state=0).fit(X)
     assert adjusted_rand_score(truth, model.labels_) > 0.95
-    with pytest.raises(BadInput, match="start holds labels"):
-        ExponentialFamilyMixture(4, start=truth + 3).fit(X)
+    with pytest.raises(BadInput, match="init holds labels"):
+        ExponentialFamilyMixture(4, init=truth + 3).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_hashes_find_topics_with_enough_bits_and_warn_without() -> None:
             sampler="fastex",
             hashes="published",
             n_bits=32,
-            start="random",
+            init="random",
             smoothing=0.001,
             n_sweeps=5,
             random_state=0,
@@ -232,13 +232,13 @@ def test_what_is_to_be_learned_is_learned_for_short_and_long_rows(repeats: int) 
             if smoothing == background == 0.0:
                 continue
             options = {"smoothing": smoothing, "background": background}
-            hyper = ExponentialFamilyMixture(6, n_sweeps=4, random_state=0, **options).fit(X).hyper_
+            hyperparameters = ExponentialFamilyMixture(6, n_sweeps=4, random_state=0, **options).fit(X).hyperparameters_
             for option, name, first in ((smoothing, "smoothing", 0.1), (background, "strength", 500.0)):
                 if option == "learn":
-                    assert hyper[name] > 0
-                    assert hyper[name] != first
+                    assert hyperparameters[name] > 0
+                    assert hyperparameters[name] != first
                 elif option != "auto":
-                    assert hyper[name] == option
+                    assert hyperparameters[name] == option
 
 
 def test_tree_joins_what_is_alike_first() -> None:
@@ -287,7 +287,7 @@ def test_a_tree_with_more_clusters_than_it_shows_is_drawn() -> None:
     truth = np.repeat(np.arange(60), 6)
     words = truth[:, None] * 4 + rng.integers(0, 4, (len(truth), 9))
     X = sp.csr_matrix((np.ones(words.size), (np.repeat(np.arange(len(truth)), 9), words.ravel())))
-    model = ExponentialFamilyMixture(60, start=truth, n_sweeps=2, random_state=0).fit(X)
+    model = ExponentialFamilyMixture(60, init=truth, n_sweeps=2, random_state=0).fit(X)
     assert model.n_clusters_ > MOST_LEAVES
     assert is_valid_linkage(model.hierarchy_.linkage())
     axes = tree_plot(model).axes[0]

@@ -8,10 +8,10 @@ import scipy.sparse as sp
 
 from shoal.errors import BadInput
 from shoal.families import ExponentialFamilyMixture
-from shoal.families.indexed import IndexedChain
-from shoal.families.problem import CountProblem
-from shoal.families.random_kernels import start_stream, uniform
-from shoal.families.settings import Settings
+from shoal.families.kernels.random_kernels import start_stream, uniform
+from shoal.families.options import Settings
+from shoal.families.samplers.count_problem import CountProblem
+from shoal.families.samplers.indexed import IndexedChain
 
 
 def rows(n: int, n_topics: int, seed: int = 0) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -31,7 +31,7 @@ def chain_of(family: str, *, group_rows: int, n_threads: int = 1) -> IndexedChai
     chain.set_labels(truth.astype(np.int32))
     chain.sweep()
     chain.group_rows = group_rows
-    chain.settle()
+    chain.freeze_adaptation()
     return chain
 
 
@@ -65,7 +65,7 @@ def test_a_sampler_that_visits_row_by_row_cannot_be_parallel(sampler: str) -> No
         ExponentialFamilyMixture(4, sampler=sampler, parallel=True).fit(rows(50, 4)[0])
 
 
-def test_streams_of_neighbouring_rows_have_nothing_in_common() -> None:
+def test_streams_of_neighboring_rows_have_nothing_in_common() -> None:
     state, draws = np.zeros(1, np.uint64), np.zeros((4000, 2))
     for row in range(len(draws)):
         start_stream(state, np.uint64(0x1234567890ABCDEF), row)

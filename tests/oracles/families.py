@@ -1,4 +1,4 @@
-"""Slow, plainly right versions for the families room: marginals by formula, posteriors over every labelling."""
+"""Slow, plainly right mixtures of exponential families: marginals by formula, posteriors over every labeling."""
 
 from __future__ import annotations
 
@@ -24,24 +24,25 @@ def log_marginal(kind: str, rows: np.ndarray, shape: np.ndarray, rate: float = 1
     return float((up + down).sum() - len(shape) * (gammaln(rate + n) - gammaln(rate)))
 
 
-def log_labels(labels: np.ndarray, k: int, alpha: float, newborn: float = 0.0) -> float:
+def log_labels(labels: np.ndarray, k: int, alpha: float, dp_concentration: float = 0.0) -> float:
     """log p(labels): symmetric Dirichlet weights over k clusters, or a Dirichlet process cut at k."""
     size = np.bincount(labels, minlength=k)
     n, live = len(labels), size[size > 0]
-    if newborn > 0:
-        partition = len(live) * np.log(newborn) + gammaln(live).sum() + gammaln(newborn) - gammaln(newborn + n)
+    if dp_concentration > 0:
+        partition = len(live) * np.log(dp_concentration) + gammaln(live).sum() + gammaln(dp_concentration)
+        partition -= gammaln(dp_concentration + n)
         return float(partition + gammaln(k - len(live) + 1) - gammaln(k + 1))
     return float(gammaln(k * alpha) - gammaln(k * alpha + n) + (gammaln(alpha + size) - gammaln(alpha)).sum())
 
 
-def all_labellings(n: int, k: int) -> np.ndarray:
+def all_labelings(n: int, k: int) -> np.ndarray:
     return np.array(list(itertools.product(range(k), repeat=n)))
 
 
 def exact_posterior(
     X: np.ndarray, k: int, marginal: Callable[[np.ndarray], float], prior: Callable[[np.ndarray], float]
 ) -> np.ndarray:
-    """p(labels | X) for every labelling, in the order of all_labellings."""
+    """p(labels | X) for every labeling, in the order of all_labelings."""
     memory: dict[bytes, float] = {}
 
     def of_rows(mask: np.ndarray) -> float:
@@ -51,13 +52,13 @@ def exact_posterior(
         return memory[key]
 
     log_p = np.array(
-        [prior(labels) + sum(of_rows(labels == c) for c in range(k)) for labels in all_labellings(len(X), k)]
+        [prior(labels) + sum(of_rows(labels == c) for c in range(k)) for labels in all_labelings(len(X), k)]
     )
     return np.exp(log_p - logsumexp(log_p))
 
 
 def codes(samples: np.ndarray, k: int) -> np.ndarray:
-    """Labellings as their place in all_labellings."""
+    """Labelings as their place in all_labelings."""
     n = samples.shape[1]
     return samples @ (k ** np.arange(n - 1, -1, -1))
 

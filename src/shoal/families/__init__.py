@@ -1,9 +1,9 @@
 """Mixtures of exponential families with thousands of components: documents, sets, counts, measurements."""
 
-from shoal.families.bernoulli import Bernoulli
-from shoal.families.gaussian import Gaussian
+from shoal.families.distributions.bernoulli import Bernoulli
+from shoal.families.distributions.gaussian import Gaussian
+from shoal.families.distributions.multinomial import Multinomial
+from shoal.families.distributions.poisson import Poisson
 from shoal.families.mixture import ExponentialFamilyMixture, StuckSampler
-from shoal.families.multinomial import Multinomial
-from shoal.families.poisson import Poisson
 
 __all__ = ["ExponentialFamilyMixture", "Bernoulli", "Gaussian", "Multinomial", "Poisson", "StuckSampler"]

@@ -21,7 +21,7 @@ def variation(one: np.ndarray, two: np.ndarray) -> float:
 def consensus(samples: np.ndarray) -> np.ndarray:
     """The sample with the least expected variation of information to the others (ties: the earliest).
 
-    Wade and Ghahramani (2018) minimise over all partitions; among samples the best is close to it, and is a state that
+    Wade and Ghahramani (2018) minimize over all partitions; among samples the best is close to it, and is a state that
     the model itself proposed.
 
     >>> consensus(np.array([[0, 0, 1, 1], [0, 0, 1, 1], [0, 1, 1, 1]])).tolist()

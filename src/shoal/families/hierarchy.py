@@ -16,7 +16,7 @@ from shoal.base import storable
 from shoal.errors import BadInput
 
 ALL_PAIRS_UP_TO = 150
-NEIGHBOURS = 8
+NEIGHBORS = 8
 
 
 @storable
@@ -123,7 +123,7 @@ class Agglomeration:
 def build(family: Any, stats: Any) -> Hierarchy:
     """Agglomerate all clusters. With many clusters only pairs with near statistics are considered."""
     k = len(stats.size)
-    state, near = Agglomeration(family, stats), Neighbours(stats, k)
+    state, near = Agglomeration(family, stats), Neighbors(stats, k)
     for one in range(k):
         state.consider(one, near.later(one))
     merges, losses, sizes = [], [], []
@@ -138,7 +138,7 @@ def build(family: Any, stats: Any) -> Hierarchy:
     return Hierarchy(shape, np.array(losses), np.array(sizes, dtype=np.int64))
 
 
-class Neighbours:
+class Neighbors:
     """Which clusters are worth comparing: all of a few, the most alike of many; a union inherits its parts' company."""
 
     def __init__(self, stats: Any, k: int) -> None:
@@ -182,7 +182,7 @@ def nearest(stats: Any) -> list[np.ndarray]:
         means = stats.sums / np.maximum(stats.size, 1)[:, None]
         apart = (means**2).sum(axis=1)[:, None] - 2 * means @ means.T + (means**2).sum(axis=1)
         np.fill_diagonal(apart, np.inf)
-        return list(np.argsort(apart, axis=1, kind="stable")[:, :NEIGHBOURS])
+        return list(np.argsort(apart, axis=1, kind="stable")[:, :NEIGHBORS])
     out = []
     for first in range(0, k, 500):
         alike = (vectors[first : first + 500] @ flipped).tocsr()
@@ -190,5 +190,5 @@ def nearest(stats: Any) -> list[np.ndarray]:
             others = alike.indices[alike.indptr[row] : alike.indptr[row + 1]]
             value = alike.data[alike.indptr[row] : alike.indptr[row + 1]]
             kept = others != first + row
-            out.append(others[kept][np.argsort(-value[kept], kind="stable")[:NEIGHBOURS]])
+            out.append(others[kept][np.argsort(-value[kept], kind="stable")[:NEIGHBORS]])
     return out

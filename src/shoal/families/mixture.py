@@ -13,19 +13,19 @@ from sklearn.utils.validation import check_is_fitted
 from shoal.base import Roster, as_rows, storable
 from shoal.errors import BadInput, ShoalWarning
 from shoal.families.consensus import live_counts
-from shoal.families.fitted import FittedMixture
-from shoal.families.gaussian_problem import GaussianProblem
 from shoal.families.hierarchy import stack, union_of
-from shoal.families.problem import CountProblem
-from shoal.families.run import Kept, Plan, run
-from shoal.families.settings import FAMILIES, SAMPLERS, Settings, check_choice, check_number, check_prior, check_whole
-from shoal.families.starts import default_starts, find_start
+from shoal.families.inspection import FittedMixture
+from shoal.families.options import FAMILIES, SAMPLERS, Settings, check_choice, check_number, check_prior, check_whole
+from shoal.families.samplers.count_problem import CountProblem
+from shoal.families.samplers.gaussian_problem import GaussianProblem
+from shoal.families.samplers.initialization import default_starts, find_start
+from shoal.families.samplers.schedule import Schedule, Trace, run
 from shoal.progress import say
 from shoal.threads import row_blocks
 
-STARTS = ("auto", "one-pass", "random")
-MENDED_ROWS = 50_000
-MENDED_CLUSTERS = 1_000
+INITS = ("auto", "one-pass", "random")
+SPLIT_MERGE_ROWS = 50_000
+SPLIT_MERGE_CLUSTERS = 1_000
 LOW_ACCEPTANCE, RESTLESS = 0.02, 0.1
 FOLDED_ROWS = 256
 
@@ -50,10 +50,10 @@ class ExponentialFamilyMixture(FittedMixture):
         features. ``"fastex"`` proposes by binary hashes, as published, and hardly moves on text (see ``hashes``).
         ``"auto"`` takes the cheapest and says which. In the second half all of them have the same stationary
         distribution, the collapsed posterior.
-    n_sweeps : visits to every row. The first half learns the prior, tunes proposals and mends clusters by merging and
-        splitting, none of which is a step of the chain; the second half is the chain, and gives the samples.
-    start : ``"one-pass"``, ``"random"``, labels to start from, or ``"auto"``: the best of several.
-    weights : ``"dirichlet"``, or ``"process"`` for the Dirichlet process.
+    n_sweeps : visits to every row. The first half learns the prior, tunes proposals, and merges and splits clusters,
+        none of which is a step of the chain; the second half is the chain, and gives the samples.
+    init : ``"one-pass"``, ``"random"``, labels to start from, or ``"auto"``: the best of several.
+    weights : ``"dirichlet"``, or ``"dirichlet_process"`` for the Dirichlet process.
     concentration : pseudo-rows of each cluster (Dirichlet) or weight of a new one (process); ``"learn"`` finds it.
     smoothing, background : of documents, the prior's pseudo-counts are ``smoothing`` for every word plus ``background``
         in all, spread as in the whole data. ``"learn"`` finds either from the clusters. ``"auto"`` does so for the one
@@ -62,7 +62,7 @@ class ExponentialFamilyMixture(FittedMixture):
         clusters, as a share of that of the whole data.
     refresh : the indexed sampler lists a settled row's candidates again after so many sweeps. That tunes proposals to
         the chain's past, so it ends with the first half: then lists stay. With 1 no list is ever kept.
-    n_samples : labellings kept from the second half, for the probability that two rows belong together.
+    n_samples : labelings kept from the second half, for the probability that two rows belong together.
     n_bits, hashes : length of the hashes for ``"fastex"``; ``"published"``, or ``"ranked"``, where they only rank
         candidates that are then scored exactly.
     covariance : ``"diagonal"`` or ``"spherical"``, for the Gaussian.
@@ -94,7 +94,7 @@ class ExponentialFamilyMixture(FittedMixture):
         family: str = "multinomial",
         sampler: str = "auto",
         n_sweeps: int = 30,
-        start: Any = "auto",
+        init: Any = "auto",
         weights: str = "dirichlet",
         concentration: float | str = 0.1,
         smoothing: float | str = "auto",
@@ -112,7 +112,7 @@ class ExponentialFamilyMixture(FittedMixture):
         self.family = family
         self.sampler = sampler
         self.n_sweeps = n_sweeps
-        self.start = start
+        self.init = init
         self.weights = weights
         self.concentration = concentration
         self.smoothing = smoothing
@@ -135,18 +135,18 @@ class ExponentialFamilyMixture(FittedMixture):
         seed = int(check_random_state(self.random_state).randint(1 << 30))
         problem = self._problem(rows, settings)
         self.sampler_ = self._choose(problem)
-        few = rows.shape[0] <= MENDED_ROWS and settings.n_clusters <= MENDED_CLUSTERS
-        mend = few or self.sampler_ == "indexed"  # the index knows which clusters are near one another
-        labels, interrupted = self._first_labels(problem, seed, mend)
+        few = rows.shape[0] <= SPLIT_MERGE_ROWS and settings.n_clusters <= SPLIT_MERGE_CLUSTERS
+        split_merge = few or self.sampler_ == "indexed"  # the index knows which clusters are near one another
+        labels, interrupted = self._first_labels(problem, seed, split_merge)
         chain = problem.chain(self.sampler_, seed)
         problem.begin(chain, labels)
         burn_in = max(1, self.n_sweeps // 2)
         every = max(1, (self.n_sweeps - burn_in) // max(self.n_samples, 1))
-        plan = Plan(0 if interrupted else self.n_sweeps, burn_in, every, mend)
-        kept = Kept(best_labels=chain.labels.copy(), best_log_joint=chain.log_joint())
-        run(problem, chain, kept, plan)
-        plan.n_sweeps = self.n_sweeps
-        self._finish(problem, chain, kept, plan)
+        schedule = Schedule(0 if interrupted else self.n_sweeps, burn_in, every, split_merge)
+        trace = Trace(best_labels=chain.labels.copy(), best_log_joint=chain.log_joint())
+        run(problem, chain, trace, schedule)
+        schedule.n_sweeps = self.n_sweeps
+        self._finish(problem, chain, trace, schedule)
         return self
 
     def resume(self, X: Any, *, n_sweeps: int | None = None) -> ExponentialFamilyMixture:
@@ -162,13 +162,13 @@ class ExponentialFamilyMixture(FittedMixture):
                 "rows the model was fitted to, in the same order; use partial_fit for new ones."
             )
         problem = self._problem(rows, self._settings(rows.shape[0]))
-        problem.restore_hyper(self.hyper_, self.family_)
+        problem.restore_hyperparameters(self.hyperparameters_, self.family_)
         chain = problem.chain(self.sampler_, int(self.chain_.get("seed", 0)))
         chain.restore(self.chain_)
         if n_sweeps is not None:
-            self.plan_.n_sweeps = chain.n_sweeps + n_sweeps
-        run(problem, chain, self.kept_, self.plan_)
-        self._finish(problem, chain, self.kept_, self.plan_)
+            self.schedule_.n_sweeps = chain.n_sweeps + n_sweeps
+        run(problem, chain, self.trace_, self.schedule_)
+        self._finish(problem, chain, self.trace_, self.schedule_)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> ExponentialFamilyMixture:
@@ -199,11 +199,11 @@ class ExponentialFamilyMixture(FittedMixture):
             # Strangers may belong together: a small mixture of their own finds out.
             settings = self._settings(len(strangers))._replace(n_clusters=n_free)
             problem = self._problem(rows[strangers], settings)
-            problem.restore_hyper(self.hyper_, self.family_)
+            problem.restore_hyperparameters(self.hyperparameters_, self.family_)
             chain = problem.chain("gibbs", self.n_rows_)
             problem.begin(chain, problem.first_labels(self.n_rows_))
             chain.sweep()
-            problem.mend(chain)
+            problem.split_merge(chain)
             labels[strangers] = len(self.stats_.size) + np.unique(chain.labels, return_inverse=True)[1]
         n_clusters = max(len(self.stats_.size), int(labels.max(initial=-1)) + 1)
         if n_clusters > len(self.stats_.size):
@@ -226,7 +226,7 @@ class ExponentialFamilyMixture(FittedMixture):
         check_whole("n_bits", self.n_bits, 1)
         check_choice("family", self.family, FAMILIES)
         check_choice("sampler", self.sampler, SAMPLERS)
-        check_choice("weights", self.weights, ("dirichlet", "process"))
+        check_choice("weights", self.weights, ("dirichlet", "dirichlet_process"))
         check_choice("hashes", self.hashes, ("ranked", "published"))
         check_choice("covariance", self.covariance, ("diagonal", "spherical"))
         check_number("concentration", self.concentration, ("learn",))
@@ -258,30 +258,30 @@ class ExponentialFamilyMixture(FittedMixture):
             say(f"parallel: without effect, for the {chosen} sampler visits row by row")
         return str(chosen)
 
-    def _first_labels(self, problem: Any, seed: int, mend: bool) -> tuple[np.ndarray, bool]:
-        if not isinstance(self.start, str):
-            labels = np.asarray(self.start)
+    def _first_labels(self, problem: Any, seed: int, split_merge: bool) -> tuple[np.ndarray, bool]:
+        if not isinstance(self.init, str):
+            labels = np.asarray(self.init)
             if labels.shape != (problem.X.shape[0],) or labels.min() < 0 or labels.max() >= self.n_clusters:
                 raise BadInput(
-                    f"start holds labels of shape {labels.shape} from {labels.min()} to {labels.max()}; it needs one "
+                    f"init holds labels of shape {labels.shape} from {labels.min()} to {labels.max()}; it needs one "
                     f"for each of the {problem.X.shape[0]} rows, from 0 to {self.n_clusters - 1}."
                 )
             return labels.astype(np.int32), False
-        check_choice("start", self.start, STARTS)
+        check_choice("init", self.init, INITS)
         if self.family == "gaussian":
-            if self.start == "random":
+            if self.init == "random":
                 rng = np.random.default_rng(seed)
                 return rng.integers(0, self.n_clusters, problem.X.shape[0]).astype(np.int32), False
             return problem.first_labels(seed), False
-        names = default_starts(problem) if self.start == "auto" else [self.start]
-        return find_start(problem, names, self.sampler_, seed, mend=mend)
+        names = default_starts(problem) if self.init == "auto" else [self.init]
+        return find_start(problem, names, self.sampler_, seed, split_merge=split_merge)
 
-    def _finish(self, problem: Any, chain: Any, kept: Kept, plan: Plan) -> None:
+    def _finish(self, problem: Any, chain: Any, trace: Trace, schedule: Schedule) -> None:
         """Everything users read, from the best state found."""
         self._tree = None
-        self.chain_, self.kept_, self.plan_ = chain.state(), kept, plan
-        self.hyper_, self.family_ = problem.hyper(), problem.family
-        slots, labels, size = np.unique(kept.best_labels, return_inverse=True, return_counts=True)
+        self.chain_, self.trace_, self.schedule_ = chain.state(), trace, schedule
+        self.hyperparameters_, self.family_ = problem.hyperparameters(), problem.family
+        slots, labels, size = np.unique(trace.best_labels, return_inverse=True, return_counts=True)
         # Large clusters come first; ties in the order of their slots.
         order = np.argsort(-size, kind="stable")
         place = np.empty(len(slots), np.int64)
@@ -291,15 +291,15 @@ class ExponentialFamilyMixture(FittedMixture):
         self.roster_ = Roster.of(self.n_clusters_)
         self.stats_ = problem.statistics(self.labels_, self.n_clusters_)
         self.n_rows_ = len(self.labels_)
-        self.log_joint_, self.log_joint_history_ = kept.best_log_joint, list(kept.history)
-        self.n_iter_ = len(kept.history)
-        self.samples_ = np.array(kept.samples if kept.samples else [kept.best_labels])
+        self.log_joint_, self.log_joint_history_ = trace.best_log_joint, list(trace.history)
+        self.n_iter_ = len(trace.history)
+        self.samples_ = np.array(trace.samples if trace.samples else [trace.best_labels])
         self.n_clusters_posterior_ = live_counts(self.samples_)
-        self.acceptance_ = kept.n_accepted / max(kept.n_proposed, 1)
+        self.acceptance_ = trace.n_accepted / max(trace.n_proposed, 1)
         self.typicality_ = self._typicality(problem.X, self.labels_)
-        self.agreement_ = np.mean(self.samples_ == kept.best_labels, axis=0)
+        self.agreement_ = np.mean(self.samples_ == trace.best_labels, axis=0)
         # A chain that has settled proposes few moves; one that is stuck proposes many, and hardly any is accepted.
-        restless = kept.n_proposed > RESTLESS * self.n_iter_ * self.n_rows_
+        restless = trace.n_proposed > RESTLESS * self.n_iter_ * self.n_rows_
         if self.sampler_ == "fastex" and restless and self.acceptance_ < LOW_ACCEPTANCE:
             warnings.warn(
                 f"only {self.acceptance_:.2%} of the proposals from {self.n_bits}-bit hashes were accepted: the chain "

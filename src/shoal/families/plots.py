@@ -10,7 +10,7 @@ from shoal.drawing import BLUE, GREY, figure
 from shoal.families.hierarchy import linkage_of
 
 if TYPE_CHECKING:
-    from shoal.families.fitted import FittedMixture
+    from shoal.families.inspection import FittedMixture
 
 MOST_LEAVES = 40
 

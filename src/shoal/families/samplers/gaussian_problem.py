@@ -1,0 +1,137 @@
+"""Measured rows, family and prior bound together: what a fit of a Gaussian mixture is about."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.special import gammaln
+from sklearn.cluster import KMeans, MiniBatchKMeans
+
+from shoal.families.distributions.gaussian import Gaussian, GaussStats
+from shoal.families.kernels.gaussian_kernels import GaussPrior, marginals_gauss
+from shoal.families.options import Settings
+from shoal.families.samplers.gaussian_fastex import GaussianFastExChain
+from shoal.families.samplers.gaussian_gibbs import GaussianChain
+from shoal.families.samplers.hyperparameters import learn_alpha, learn_process
+
+FEW_ROWS = 20_000
+
+
+class GaussianProblem:
+    """A mixture of measurements to be sampled."""
+
+    def __init__(self, X: sp.csr_matrix, settings: Settings, family: Gaussian | None = None) -> None:
+        self.settings, self.X = settings, X
+        given = Gaussian.for_rows(X, spherical=settings.covariance == "spherical") if family is None else family
+        self.family = given if settings.smoothing in ("auto", "learn") else replace(given, b=float(settings.smoothing))
+        self.rows = self.family.standardize(X)
+        start = 1.0 if settings.weights == "dirichlet_process" else 0.1
+        self.concentration = start if settings.concentration == "learn" else float(settings.concentration)
+
+    @property
+    def prior(self) -> GaussPrior:
+        process = self.settings.weights == "dirichlet_process"
+        alpha, dp_concentration = (0.0, self.concentration) if process else (self.concentration, 0.0)
+        return self.family.prior(alpha=alpha, dp_concentration=dp_concentration)
+
+    def choose_sampler(self) -> tuple[str, str]:
+        k, d = self.settings.n_clusters, self.rows.shape[1]
+        return "gibbs", f"{k} clusters x {d} coordinates: every cluster is looked at, in single precision first"
+
+    def chain(self, sampler: str, seed: int) -> GaussianChain:
+        k = self.settings.n_clusters
+        if sampler == "fastex":
+            published = self.settings.hashes == "published"
+            return GaussianFastExChain(
+                self.rows, self.prior, k, seed=seed, n_bits=self.settings.n_bits, published=published
+            )
+        return GaussianChain(self.rows, self.prior, k, seed=seed)
+
+    def learn(self, chain: GaussianChain) -> None:
+        """The variance expected within clusters (the prior's b), by climbing the log marginal."""
+        if self.settings.smoothing in ("auto", "learn"):
+            best, value = self.family.b, float(chain.log_marginals().sum())
+            for factor in (1.4, 1 / 1.4):
+                while 1e-6 < best * factor < 1e3:
+                    trial = float(chain.log_marginals(chain.prior._replace(b=best * factor)).sum())
+                    if trial <= value:
+                        break
+                    best, value = best * factor, trial
+            self.family = replace(self.family, b=best)
+        if self.settings.concentration == "learn":
+            learner = learn_process if self.settings.weights == "dirichlet_process" else learn_alpha
+            self.concentration = learner(chain.clusters.size, self.concentration)
+        chain.set_prior(self.prior)
+
+    def begin(self, chain: GaussianChain, labels: np.ndarray) -> None:
+        chain.set_labels(labels)
+
+    def first_labels(self, seed: int) -> np.ndarray:
+        """k-means with all the clusters there may be; merging and sampling take the needless ones away."""
+        n_clusters = min(self.settings.n_clusters, len(self.rows))
+        if len(np.unique(self.rows[: 4 * n_clusters], axis=0)) < n_clusters:
+            n_clusters = min(n_clusters, len(np.unique(self.rows, axis=0)))
+        method = KMeans if len(self.rows) <= FEW_ROWS else MiniBatchKMeans
+        options = {"n_init": 1} | ({} if method is KMeans else {"batch_size": 4096, "max_iter": 5})
+        return np.asarray(method(n_clusters, random_state=seed, **options).fit(self.rows).labels_, dtype=np.int32)
+
+    def split_merge(self, chain: GaussianChain) -> tuple[int, int]:
+        """Merge pairs of clusters, best first, while the log joint gains."""
+        merged = 0
+        while (pair := self._best_merge(chain)) is not None:
+            labels = chain.labels.copy()
+            labels[labels == pair[1]] = pair[0]
+            chain.set_labels(labels)
+            merged += 1
+        return merged, 0
+
+    def _best_merge(self, chain: GaussianChain) -> tuple[int, int] | None:
+        live = np.flatnonzero(chain.clusters.size)
+        if len(live) < 2:
+            return None
+        clusters, prior = chain.clusters, chain.prior
+        size, sums, squares = clusters.size[live], clusters.sums[live], clusters.squares[live]
+        alone = np.zeros(len(live))
+        marginals_gauss(prior, size, sums, squares, alone)
+        left, right = nearest_pairs(sums / size[:, None])
+        together = np.zeros(len(left))
+        marginals_gauss(
+            prior, size[left] + size[right], sums[left] + sums[right], squares[left] + squares[right], together
+        )
+        gain = together - alone[left] - alone[right] + label_gain(prior, size[left], size[right])
+        best = int(np.argmax(gain))
+        return (int(live[left[best]]), int(live[right[best]])) if gain[best] > 0 else None
+
+    def statistics(self, labels: np.ndarray, n_clusters: int) -> GaussStats:
+        return self.family.statistics(self.X, labels, n_clusters)
+
+    def hyperparameters(self) -> dict[str, Any]:
+        return {"variance_rate": self.family.b, "concentration": self.concentration}
+
+    def restore_hyperparameters(self, hyperparameters: dict[str, Any], family: Gaussian) -> None:
+        self.family, self.concentration = family, hyperparameters["concentration"]
+        self.rows = family.standardize(self.X)
+
+
+def nearest_pairs(means: np.ndarray, per_cluster: int = 8) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of clusters with near means: all of a few, the nearest of many."""
+    k = len(means)
+    if k <= 64:
+        return np.triu_indices(k, 1)
+    apart = (means**2).sum(axis=1)[:, None] - 2 * means @ means.T + (means**2).sum(axis=1)
+    np.fill_diagonal(apart, np.inf)
+    near = np.argpartition(apart, per_cluster, axis=1)[:, :per_cluster]
+    pairs = np.sort(np.column_stack([np.repeat(np.arange(k), per_cluster), near.ravel()]), axis=1)
+    pairs = np.unique(pairs, axis=0)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def label_gain(prior: GaussPrior, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """log p(labels) with two clusters as one, minus that with both."""
+    if prior.dp_concentration > 0:
+        return np.asarray(gammaln(one + two) - gammaln(one) - gammaln(two) - np.log(prior.dp_concentration))
+    alpha = prior.alpha
+    return np.asarray(gammaln(alpha + one + two) + gammaln(alpha) - gammaln(alpha + one) - gammaln(alpha + two))
