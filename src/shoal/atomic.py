@@ -106,13 +106,10 @@ def atomic_write(path: str | os.PathLike[str], mode: str = "wb", *, n_bytes: int
     temporary = target.with_name(f".{_stem(target.name)}.{secrets.token_hex(6)}.tmp")
     try:
         raw = io.FileIO(os.open(temporary, NEW_FILE, 0o666), "w")
-        with (
-            io.BufferedWriter(raw)
-            if mode == "wb"
-            else io.TextIOWrapper(
-                io.BufferedWriter(raw), encoding="utf-8", newline="", errors="backslashreplace"
-            ) as out
-        ):
+    except OSError as error:
+        raise cannot_write(path, error, n_bytes) from error
+    try:
+        with _buffered(raw, mode) as out:
             _lock(out)
             yield out
             out.flush()
@@ -150,6 +147,13 @@ def cannot_write(path: str | os.PathLike[str], error: OSError, n_bytes: int = 0)
     wrapped = BadSource(f"cannot write {path}: {error.strerror or error}. {advice}")
     wrapped.errno = error.errno
     return wrapped
+
+
+def _buffered(raw: io.FileIO, mode: str) -> IO[Any]:
+    binary = io.BufferedWriter(raw)
+    if mode == "wb":
+        return binary
+    return io.TextIOWrapper(binary, encoding="utf-8", newline="", errors="backslashreplace")
 
 
 def _stem(name: str) -> str:
