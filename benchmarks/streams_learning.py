@@ -9,7 +9,7 @@ import numpy as np
 from common import Timer, record
 from shoal.datasets import threads
 from shoal.streams import ExponentialKernel, Inference, TimeSensitiveMixture
-from shoal.streams.learning import maximise
+from shoal.streams.inference.parameter_learning import maximize
 
 
 def main(n_sets: int, n: int, n_sweeps: int, *which: int) -> None:
@@ -22,7 +22,7 @@ def main(n_sets: int, n: int, n_sweeps: int, *which: int) -> None:
                 model = TimeSensitiveMixture(base="uniform", strength=3.0, inference=inference, random_state=seed)
                 model.fit(data.X, data.times)
                 draws.append(np.stack([model.parameter_draws_["rate"], model.parameter_draws_["concentration"]]))
-                kernel, alpha = maximise(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
+                kernel, alpha = maximize(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
                 from_truth.append((float(kernel.parameters()[0]), alpha))
         workload = f"learning, rate {decay} concentration {concentration}, n={n}, {n_sets} sets"
         span = n  # messages come one a unit of time

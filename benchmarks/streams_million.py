@@ -19,7 +19,6 @@ from common import Timer, peak_mb, record
 from shoal.datasets import threads
 from shoal.metrics import normalized_mutual_information
 from shoal.streams import Inference, TimeSensitiveMixture
-from shoal.streams import state as st
 
 VOCABULARY = 60_000
 
@@ -32,7 +31,7 @@ def messages(n: int) -> Any:
 
 
 class PlainMStreamF:
-    """MStream with forgetting (Yin et al. 2018), one pass, in plain Python: the oracle beside the engine."""
+    """MStream with forgetting (Yin et al. 2018), one pass, in plain Python: the oracle compared with the stream."""
 
     def __init__(self, alpha: float, beta: float, keep: int) -> None:
         self.alpha, self.beta, self.keep = alpha, beta, keep
@@ -129,7 +128,7 @@ def million(n: int, folder: str, options: dict[str, int]) -> None:
     data = messages(n)
     truth = np.asarray(data.labels)
     TimeSensitiveMixture(random_state=0).partial_fit(data.X[:2000], data.times[:2000])  # compile
-    model = TimeSensitiveMixture(inference=options, history=folder, random_state=0)
+    model = TimeSensitiveMixture(inference=options, history_dir=folder, random_state=0)
     before, spent = resident_mb(), 0.0
     tenth = n // 10
     for part in range(10):
@@ -138,8 +137,8 @@ def million(n: int, folder: str, options: dict[str, int]) -> None:
         with Timer() as timer:
             model.partial_fit(X, times)
         spent += timer.seconds
-        engine = model.stream_.engine
-        arrays = [a for g in (engine.clusters, engine.tables, engine.postings, engine.window, engine.prior) for a in g]
+        state = model.stream_.state
+        arrays = [a for g in (state.clusters, state.tables, state.postings, state.window, state.prior) for a in g]
         record(
             "streams",
             workload=f"{n:,} messages, part {part + 1}",
@@ -148,8 +147,8 @@ def million(n: int, folder: str, options: dict[str, int]) -> None:
             peak_mb=peak_mb(),
             quality=normalized_mutual_information(all_labels(model, folder)[rows], truth[rows]),
             items_per_second=tenth / timer.seconds,
-            n_live=engine.n_live,
-            words_held=int(engine.clusters.whole[engine.live, st.N_TERMS].sum()),
+            n_live=state.n_live,
+            words_held=int(state.clusters.record.n_terms[state.live].sum()),
             engine_mb=sum(array.nbytes for array in arrays) / 1e6,
             resident_mb_more=resident_mb() - before,
         )

@@ -13,13 +13,14 @@ import scipy.sparse as sp
 
 from common import Timer, data_dir, peak_mb, record
 from shoal.metrics import normalized_mutual_information
-from shoal.streams import StepKernel, TimeSensitiveMixture, online, streaming
+from shoal.streams import StepKernel, TimeSensitiveMixture
+from shoal.streams.inference import rate_learning, streaming
 
 PUBLISHED = {"tweets": (0.844, 0.823), "tweets_t": (0.882, 0.923), "news": (0.834, 0.797), "news_t": (0.850, 0.873)}
 
 CHOSEN = [
-    (online, "EAGERNESS"),
-    (online, "START_CONCENTRATION"),
+    (rate_learning, "EAGERNESS"),
+    (rate_learning, "START_CONCENTRATION"),
     (streaming, "PRIOR_DOCUMENTS"),
     (streaming, "FRAGMENTED"),
 ]

@@ -11,8 +11,8 @@ from common import Timer, peak_mb, record
 from shoal.datasets import threads
 from shoal.jit import kernel
 from shoal.streams import ExponentialKernel, priors
-from shoal.streams.engine import Engine
-from shoal.streams.gibbs import reach_of
+from shoal.streams.inference.gibbs import reach_of
+from shoal.streams.state.stream_state import StreamState
 
 
 @kernel
@@ -31,20 +31,20 @@ def literal_scores(times, labels, n_clusters, i, rate, alpha, weights, last, sco
         scores[c] = score
 
 
-def started(n: int, seed: int) -> tuple[Engine, np.ndarray, float]:
+def started(n: int, seed: int) -> tuple[StreamState, np.ndarray, float]:
     data = threads(n, length=20, random_state=seed)
     X = data.X.astype(np.float64)
     prior = priors.make_prior(3, strength=3.0)
-    engine = Engine.start(kernel=ExponentialKernel(0.5), concentration=0.2, family=0, prior=prior, seed=seed)
-    engine.append(X, data.times, first_number=0)
-    engine.place(np.asarray(data.labels, dtype=np.int64))
-    return engine, data.times, float(priors.surprise(X, 0, prior, 0.5, (0.5, 0.5)).max())
+    state = StreamState.start(kernel=ExponentialKernel(0.5), concentration=0.2, family=0, prior=prior, seed=seed)
+    state.append(X, data.times, first_number=0)
+    state.place(np.asarray(data.labels, dtype=np.int64))
+    return state, data.times, float(priors.surprise(X, 0, prior, 0.5, (0.5, 0.5)).max())
 
 
 def literal_sweep_seconds(n: int, n_timed: int) -> float:
     """Seconds of a literal sweep, from some of its documents spread over the whole."""
-    engine, times, _ = started(n, 0)
-    labels = np.unique(engine.labels, return_inverse=True)[1].astype(np.int64)
+    state, times, _ = started(n, 0)
+    labels = np.unique(state.labels, return_inverse=True)[1].astype(np.int64)
     k = int(labels.max()) + 1
     weights, last, scores = np.zeros(k), np.zeros(k), np.zeros(k)
     literal_scores(times[:5], labels[:5], 2, 1, 0.5, 0.2, weights, last, scores)
@@ -56,15 +56,15 @@ def literal_sweep_seconds(n: int, n_timed: int) -> float:
 
 
 def main(sizes: list[int]) -> None:
-    engine, _, least = started(1000, 1)
-    engine.sweep(engine.uniforms(1000), reach=reach_of(engine, least, 1e-9))
+    state, _, least = started(1000, 1)
+    state.sweep(state.uniforms(1000), reach=reach_of(state, least, 1e-9))
     for n in sizes:
-        engine, _, least = started(n, 0)
-        reach = reach_of(engine, least, 1e-9)
+        state, _, least = started(n, 0)
+        reach = reach_of(state, least, 1e-9)
         seconds = []
         for _ in range(5 if n < 100_000 else 1):
             with Timer() as timer:
-                engine.sweep(engine.uniforms(n), reach=reach)
+                state.sweep(state.uniforms(n), reach=reach)
             seconds.append(timer.seconds)
         record(
             "streams",
@@ -74,7 +74,7 @@ def main(sizes: list[int]) -> None:
             peak_mb=peak_mb(),
             quality=None,
             microseconds_per_item=min(seconds) / n * 1e6,
-            n_clusters=engine.n_live,
+            n_clusters=state.n_live,
         )
         if n == 10_000:
             literal = literal_sweep_seconds(n, 20)

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 from oracles import streams as oracle
 from shoal.datasets import threads
 from shoal.streams import priors
-from shoal.streams.engine import EXHAUSTIVE, Engine
-from shoal.streams.gibbs import Plan, reach_of, run_chain
-from shoal.streams.kernels_over_time import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
+from shoal.streams.inference.gibbs import Plan, reach_of, run_chain
+from shoal.streams.state.stream_state import EXHAUSTIVE, StreamState
+from shoal.streams.time_kernels import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
 
 # the stated tolerance of a conditional: rounding for exact waves, the quadrature for power laws
 KERNELS = {
@@ -45,7 +45,7 @@ def small_case(seed, family):
 
 
 def started(kernel, times, X, prior, family, seed):
-    engine = Engine.start(
+    state = StreamState.start(
         kernel=kernel,
         concentration=ALPHA,
         family=priors.FAMILIES[family],
@@ -55,10 +55,10 @@ def started(kernel, times, X, prior, family, seed):
         pseudo=(0.5, 0.7),
         eps=1e-12,
     )
-    lo, hi = engine.append(sp.csr_matrix(X), times, first_number=0)
-    engine.arrive(lo, hi, budget=EXHAUSTIVE, n_best=1, running=False, uniforms=engine.uniforms(hi))
-    engine.refresh()
-    return engine
+    lo, hi = state.append(sp.csr_matrix(X), times, first_number=0)
+    state.arrive(lo, hi, budget=EXHAUSTIVE, n_best=1, running=False, uniforms=state.uniforms(hi))
+    state.refresh()
+    return state
 
 
 @pytest.mark.parametrize("family", ["multinomial", "bernoulli", "gaussian"])
@@ -68,12 +68,12 @@ def test_conditionals_are_those_of_figure_3(name, family):
     for seed in range(8):
         rng, times, X, prior, log_prob = small_case(seed, family)
         n = len(times)
-        engine = started(kernel, times, X, prior, family, seed)
+        state = started(kernel, times, X, prior, family, seed)
         for _ in range(4):
             watched = int(rng.integers(0, n))
-            before = engine.labels.copy()
-            log_probs, ids = engine.sweep(engine.uniforms(n), reach=np.inf, watched=watched)
-            mixed = [*engine.labels[:watched], *before[watched:]]
+            before = state.labels.copy()
+            log_probs, ids = state.sweep(state.uniforms(n), reach=np.inf, watched=watched)
+            mixed = [*state.labels[:watched], *before[watched:]]
             exact = oracle.conditional(watched, times, mixed, X, lambda gap: float(kernel(gap)), ALPHA, log_prob)
             fast = dict(zip(ids.tolist(), log_probs.tolist(), strict=True))
             assert set(fast) == set(exact)
@@ -93,11 +93,11 @@ def test_words_by_index_and_by_table_give_the_same_scores():
     priors.add_seen(prior, X.sum(axis=0))
     base = priors.base_measure(prior, 0.5)
     assert base.sum() == pytest.approx(8.0)
-    engine = started(kernel, times, X, prior, "multinomial", 1)
-    before = engine.labels.copy()
+    state = started(kernel, times, X, prior, "multinomial", 1)
+    before = state.labels.copy()
     assert len(set(before)) > 10
-    log_probs, ids = engine.sweep(engine.uniforms(n), reach=np.inf, watched=30)
-    mixed = [*engine.labels[:30], *before[30:]]
+    log_probs, ids = state.sweep(state.uniforms(n), reach=np.inf, watched=30)
+    mixed = [*state.labels[:30], *before[30:]]
     exact = oracle.conditional(30, times, mixed, X, lambda gap: float(kernel(gap)), ALPHA, oracle.multinomial(base))
     np.testing.assert_allclose(log_probs, [exact[c] for c in ids.tolist()], atol=1e-10)
 
@@ -106,12 +106,12 @@ def test_bounded_reach_changes_no_probability_by_more_than_the_tolerance():
     rng, _, _, prior, log_prob = small_case(3, "multinomial")
     times = np.cumsum(rng.exponential(1.0, 120))
     X = rng.poisson(1.0, (120, 4)).astype(float)
-    engine = started(ExponentialKernel(3.0), times, X, prior, "multinomial", 5)
-    reach = reach_of(engine, priors.surprise(sp.csr_matrix(X), 0, prior, 0.5, (0.5, 0.5)).max(), 1e-9)
+    state = started(ExponentialKernel(3.0), times, X, prior, "multinomial", 5)
+    reach = reach_of(state, priors.surprise(sp.csr_matrix(X), 0, prior, 0.5, (0.5, 0.5)).max(), 1e-9)
     assert reach < times[-1] / 3
-    before = engine.labels.copy()
-    log_probs, ids = engine.sweep(engine.uniforms(120), reach=reach, watched=60)
-    mixed = [*engine.labels[:60], *before[60:]]
+    before = state.labels.copy()
+    log_probs, ids = state.sweep(state.uniforms(120), reach=reach, watched=60)
+    mixed = [*state.labels[:60], *before[60:]]
     exact = oracle.conditional(60, times, mixed, X, lambda gap: np.exp(-3.0 * gap), ALPHA, log_prob)
     fast = dict(zip(ids.tolist(), np.exp(log_probs), strict=True))
     assert len(fast) < len(exact)
@@ -132,13 +132,13 @@ def test_sweeps_draw_from_the_posterior(name):
     )
     exact = np.exp(joint - joint.max())
     exact /= exact.sum()
-    engine = started(kernel, times, X, priors.make_prior(3, strength=3.0), "multinomial", 2)
+    state = started(kernel, times, X, priors.make_prior(3, strength=3.0), "multinomial", 2)
     where = {part: at for at, part in enumerate(parts)}
     seen = np.zeros(len(parts))
     n_sweeps = 6000
     for uniforms in rng.random((n_sweeps, 5)):
-        engine.sweep(uniforms, reach=np.inf)
-        seen[where[oracle.in_order(engine.labels)]] += 1
+        state.sweep(uniforms, reach=np.inf)
+        seen[where[oracle.in_order(state.labels)]] += 1
     # total variation of that many independent draws would be about 0.03; sweeps are a little correlated
     assert 0.5 * np.abs(seen / n_sweeps - exact).sum() < 0.06
 
@@ -161,7 +161,7 @@ def test_chains_depend_on_their_seed_alone_and_find_plain_clusters():
     np.testing.assert_array_equal(chains[0].samples, chains[1].samples)
     assert len(chains[0].samples) == 5
     for chain in chains:
-        assert oracle.in_order(chain.engine.labels) == tuple(truth)
+        assert oracle.in_order(chain.state.labels) == tuple(truth)
 
 
 def test_gains_are_cleared_after_every_document():
@@ -171,12 +171,12 @@ def test_gains_are_cleared_after_every_document():
     prior = priors.make_prior(3, strength=3.0)
     priors.add_seen(prior, X.sum(axis=0))
     base = priors.base_measure(prior, 0.5)
-    engine = started(ExponentialKernel(0.5), times, X, prior, "multinomial", 0)
+    state = started(ExponentialKernel(0.5), times, X, prior, "multinomial", 0)
     for _ in range(4):
-        engine.sweep(engine.uniforms(100), reach=np.inf)
-        assert not engine.scratch.gain.any()
-    before = engine.labels.copy()
-    log_probs, ids = engine.sweep(engine.uniforms(100), reach=np.inf, watched=30)
-    mixed = [*engine.labels[:30], *before[30:]]
+        state.sweep(state.uniforms(100), reach=np.inf)
+        assert not state.scratch.gain.any()
+    before = state.labels.copy()
+    log_probs, ids = state.sweep(state.uniforms(100), reach=np.inf, watched=30)
+    mixed = [*state.labels[:30], *before[30:]]
     exact = oracle.conditional(30, times, mixed, X, lambda gap: np.exp(-0.5 * gap), ALPHA, oracle.multinomial(base))
     np.testing.assert_allclose(log_probs, [exact[c] for c in ids.tolist()], atol=1e-9)

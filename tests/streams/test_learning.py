@@ -8,8 +8,8 @@ import pytest
 from oracles import streams as oracle
 from shoal.datasets import threads
 from shoal.streams import Inference, TimeSensitiveMixture
-from shoal.streams.kernels_over_time import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
-from shoal.streams.learning import draw, log_prior, maximise, rate_range
+from shoal.streams.inference.parameter_learning import draw, log_prior, maximize, rate_range
+from shoal.streams.time_kernels import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
 
 
 @pytest.mark.parametrize(("alpha", "rate"), [(0.2, 0.5), (1.3, 0.05), (0.7, 2.0)])
@@ -31,7 +31,7 @@ def test_the_maximum_is_one():
     rng = np.random.default_rng(1)
     times = np.cumsum(rng.exponential(1.0, 300))
     samples = [np.arange(300) // 15 + rng.integers(0, 2, 300)]
-    kernel, alpha = maximise(times, samples, ExponentialKernel(1.0))
+    kernel, alpha = maximize(times, samples, ExponentialKernel(1.0))
     rate = float(kernel.parameters()[0])
     best = log_prior(times, samples, alpha, rate)
     assert abs(best.by_concentration) < 1e-3
@@ -43,7 +43,7 @@ def test_generating_parameters_come_back_from_true_labels():
     found = []
     for seed in range(5):
         data = threads(2000, decay=0.5, concentration=0.2, random_state=seed)
-        kernel, alpha = maximise(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
+        kernel, alpha = maximize(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
         found.append((float(kernel.parameters()[0]), alpha))
     rate, alpha = np.mean(found, axis=0)
     assert 0.44 < rate < 0.56
@@ -52,7 +52,7 @@ def test_generating_parameters_come_back_from_true_labels():
 
 def test_labels_without_time_structure_ask_for_no_forgetting():
     data = threads(1500, decay=0.0, concentration=2.0, random_state=0)
-    kernel, _ = maximise(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
+    kernel, _ = maximize(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
     # half of the first message's weight is left at the end, or more
     assert float(kernel(data.times[-1] - data.times[0])) > 0.5
 
@@ -63,8 +63,8 @@ def test_the_unit_of_the_clock_does_not_matter(unit):
     times, labels = data.times * unit, [np.asarray(data.labels)]
     lo, hi = rate_range(times)
     assert lo < 0.5 / unit < hi
-    kernel, _ = maximise(times, labels, ExponentialKernel(1.0))
-    plain, _ = maximise(data.times, labels, ExponentialKernel(1.0))
+    kernel, _ = maximize(times, labels, ExponentialKernel(1.0))
+    plain, _ = maximize(data.times, labels, ExponentialKernel(1.0))
     assert float(kernel.parameters()[0]) * unit == pytest.approx(float(plain.parameters()[0]), rel=1e-2)
 
 
@@ -77,13 +77,13 @@ def test_any_kernel_can_be_learned():
     labels = np.concatenate([np.zeros(29, int), np.arange(1, 61)])
     order = np.argsort(times)
     start = PeriodicKernel(period=6.6, rate=0.05, sharpness=2.0)
-    kernel, alpha = maximise(times[order], [labels[order]], start)
+    kernel, alpha = maximize(times[order], [labels[order]], start)
     assert isinstance(kernel, PeriodicKernel)
     assert kernel.period == pytest.approx(7.0, abs=0.1)
     assert alpha > 0
-    power, _ = maximise(times[order], [labels[order]], PowerKernel(1.0, 1.0))
+    power, _ = maximize(times[order], [labels[order]], PowerKernel(1.0, 1.0))
     assert isinstance(power, PowerKernel)
-    step, alpha = maximise(times[order], [labels[order]], StepKernel())
+    step, alpha = maximize(times[order], [labels[order]], StepKernel())
     assert isinstance(step, StepKernel)
     assert 10.0 < alpha < 1000.0
 

@@ -10,8 +10,8 @@ import shoal
 from shoal.datasets import threads
 from shoal.errors import BadInput
 from shoal.streams import Evidence, ExponentialKernel, Inference, PeriodicKernel, TimeSensitiveMixture, with_evidence
-from shoal.streams import state as st
-from shoal.streams.posterior import distance
+from shoal.streams.inference.posterior import distance
+from shoal.streams.state import arrays as st
 
 SMALL = Inference(window=60, batch=20, resamplings=2)
 
@@ -52,43 +52,43 @@ def test_saved_in_mid_stream_and_resumed_bit_for_bit(data, tmp_path, options):
     for each in (model, again):
         each.partial_fit(data.X[333:], data.times[333:])
     np.testing.assert_array_equal(model.labels_, again.labels_)
-    a, b = model.stream_.engine, again.stream_.engine
+    a, b = model.stream_.state, again.stream_.state
     for group in ("clusters", "tables", "postings", "window", "prior"):
         for left, right in zip(getattr(a, group), getattr(b, group), strict=True):
-            np.testing.assert_array_equal(left, right)
-    np.testing.assert_array_equal(a.numbers, b.numbers)
+            assert left.tobytes() == right.tobytes()
+    assert a.status.tobytes() == b.status.tobytes()
 
 
 def words_by_cluster(model):
     """Totals of the live clusters' tables, recounted from scratch."""
-    engine = model.stream_.engine
-    for slot in engine.live:
-        start = engine.clusters.whole[slot, st.START]
-        size = st.SMALLEST_TABLE << engine.clusters.whole[slot, st.SIZE_CLASS]
-        yield slot, engine.tables.counts[start : start + size][engine.tables.keys[start : start + size] >= 0].sum()
+    state = model.stream_.state
+    for slot in state.live:
+        start = state.clusters.record.table_start[slot]
+        size = st.SMALLEST_TABLE << state.clusters.record.size_class[slot]
+        yield slot, state.tables.counts[start : start + size][state.tables.keys[start : start + size] >= 0].sum()
 
 
 def test_tables_and_index_stay_true(data):
     """After hundreds of moves: totals are sums of tables, and every posting entry equals its table's count."""
     model = fed(data, [])
-    engine = model.stream_.engine
+    state = model.stream_.state
     for slot, total in words_by_cluster(model):
-        assert total == engine.clusters.totals[slot].sum()
-    whole, postings, tables = engine.clusters.whole, engine.postings, engine.tables
+        assert total == state.clusters.totals[slot].sum()
+    record, postings, tables = state.clusters.record, state.postings, state.tables
     n_entries = 0
     for feature in range(500):
         for at in range(postings.start[feature], postings.start[feature] + postings.length[feature]):
             slot = postings.slot[at]
-            assert whole[slot, st.ID] >= 0
-            start, size = whole[slot, st.START], st.SMALLEST_TABLE << whole[slot, st.SIZE_CLASS]
+            assert record.id[slot] >= 0
+            start, size = record.table_start[slot], st.SMALLEST_TABLE << record.size_class[slot]
             found = start + np.flatnonzero(tables.keys[start : start + size] == feature)
             assert found.size == 1
             assert tables.counts[found[0]] == postings.amount[at]
             assert tables.where[found[0]] == at - postings.start[feature]
             n_entries += 1
-    assert n_entries == whole[engine.live, st.N_TERMS].sum()
-    counts = np.bincount(engine.window.doc[: engine.n_docs, st.SLOT], minlength=len(whole))
-    np.testing.assert_array_equal(whole[engine.live, st.COUNT] - whole[engine.live, st.N_BASE], counts[engine.live])
+    assert n_entries == record.n_terms[state.live].sum()
+    counts = np.bincount(state.window.docs.slot[: state.n_docs], minlength=len(record))
+    np.testing.assert_array_equal(record.n_members[state.live] - record.n_settled[state.live], counts[state.live])
 
 
 def test_index_and_exhaustive_scores_choose_alike(data):
@@ -109,8 +109,8 @@ def test_memory_stays_bounded_on_a_long_stream():
         X = sp.csr_matrix((np.ones(2400), words.ravel(), np.arange(0, 2401, 6)), shape=(400, 500))
         X.sum_duplicates()
         model.partial_fit(X, np.arange(400.0) + 400 * day)
-        engine = model.stream_.engine
-        groups = (engine.clusters, engine.tables, engine.postings, engine.window, engine.prior)
+        state = model.stream_.state
+        groups = (state.clusters, state.tables, state.postings, state.window, state.prior)
         sizes.append(sum(array.nbytes for group in groups for array in group))
     assert sizes[-1] <= 1.3 * sizes[3]
     assert model.stream_.history.n_retired > 100
@@ -122,7 +122,7 @@ def test_late_messages_take_their_place(data):
     late[[120, 125]] = late[[125, 120]]
     model = TimeSensitiveMixture(ExponentialKernel(0.05), concentration=0.3, inference=SMALL, random_state=3)
     model.partial_fit(data.X[late], data.times[late])
-    times = model.stream_.engine.window.doc_real[: model.stream_.engine.n_docs, st.TIME]
+    times = model.stream_.state.window.docs.time[: model.stream_.state.n_docs]
     assert (np.diff(times) >= 0).all()
     straight = TimeSensitiveMixture(ExponentialKernel(0.05), concentration=0.3, inference=SMALL, random_state=3)
     straight.partial_fit(data.X[:200], data.times[:200])
@@ -137,9 +137,9 @@ def test_labels_keep_the_order_of_arrival(data, tmp_path, folder):
     """Messages that change places in time still get their own labels back."""
     order = np.arange(600).reshape(-1, 3)[:, ::-1].ravel()
     history = str(tmp_path / "log") if folder else None
-    model = TimeSensitiveMixture(inference=SMALL, random_state=3, history=history)
+    model = TimeSensitiveMixture(inference=SMALL, random_state=3, history_dir=history)
     model.partial_fit(data.X[order], data.times[order])
-    n = 600 - model.stream_.engine.n_docs
+    n = 600 - model.stream_.state.n_docs
     if folder:
         labels = np.fromfile(tmp_path / "log" / "labels.int64", dtype="<i8")[:n]
         times = np.fromfile(tmp_path / "log" / "times.float64", dtype="<f8")[:n]
@@ -195,9 +195,9 @@ def test_merge_split_pin_name():
     model.merge_clusters(fresh, 1)
     assert model.labels_[30] == 1
     assert fresh not in model.ids_of_clusters()
-    engine = model.stream_.engine
+    state = model.stream_.state
     for slot, total in words_by_cluster(model):
-        assert total == pytest.approx(engine.clusters.totals[slot].sum())
+        assert total == pytest.approx(state.clusters.totals[slot].sum())
     model.name_cluster(1, "the other story")
     assert {life.id: life.name for life in model.clusters_}[1] == "the other story"
     model.pin(1)
@@ -229,7 +229,7 @@ def test_lives_death_and_revival(tmp_path, folder):
     assert model.predict(np.array([[3.0, 3.0, 0, 0]])).tolist() == [0]
 
 
-def test_weekly_clusters_sleep_and_wake():
+def test_weekly_clusters_sleep_and_reactivate():
     """A periodic kernel: silent between weeks, retired to sleep, awake for the next announcement."""
     rng = np.random.default_rng(0)
     times, X = [], []
@@ -266,7 +266,7 @@ def test_words_drift():
 
 
 def test_history_folder_keeps_memory_flat(data, tmp_path):
-    model = TimeSensitiveMixture(inference=SMALL, random_state=3, history=str(tmp_path / "log"))
+    model = TimeSensitiveMixture(inference=SMALL, random_state=3, history_dir=str(tmp_path / "log"))
     model.partial_fit(data.X, data.times)
     settled = np.fromfile(tmp_path / "log" / "labels.int64", dtype="<i8")
     plain = fed(data, [])
@@ -295,7 +295,7 @@ def test_each_cluster_may_fade_at_its_own_rate():
     options = {"base": "uniform", "strength": 10.0, "random_state": 0}
     inference = Inference(window=60, batch=20, rate_per_cluster=True)
     model = TimeSensitiveMixture(inference=inference, **options).partial_fit(X, times)
-    engine = model.stream_.engine
-    slow = engine.live[np.flatnonzero(model.ids_of_clusters() == model.labels_[2940])[0]]
+    state = model.stream_.state
+    slow = state.live[np.flatnonzero(model.ids_of_clusters() == model.labels_[2940])[0]]
     assert len(set(model.labels_[::60][20:])) == 1
-    assert engine.clusters.real[slow, st.RATE] < float(model.kernel_.parameters()[0])
+    assert state.clusters.record.rate[slow] < float(model.kernel_.parameters()[0])

@@ -1,7 +1,10 @@
 """Threads and stories in a stream: time-sensitive Dirichlet process mixtures."""
 
 from shoal.streams.evidence import Evidence, with_evidence
-from shoal.streams.kernels_over_time import (
+from shoal.streams.history import ClusterHistory
+from shoal.streams.mixture import TimeSensitiveMixture
+from shoal.streams.options import Inference
+from shoal.streams.time_kernels import (
     ExponentialKernel,
     PeriodicKernel,
     PowerKernel,
@@ -10,16 +13,13 @@ from shoal.streams.kernels_over_time import (
     TimeKernel,
     seconds,
 )
-from shoal.streams.lives import Life
-from shoal.streams.mixture import TimeSensitiveMixture
-from shoal.streams.options import Inference
 
 __all__ = [
     "TimeSensitiveMixture",
     "Inference",
     "Evidence",
     "with_evidence",
-    "Life",
+    "ClusterHistory",
     "ExponentialKernel",
     "PeriodicKernel",
     "PowerKernel",

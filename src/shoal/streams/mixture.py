@@ -11,26 +11,25 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Estimator, TopFeatures, storable
 from shoal.errors import BadInput
-from shoal.streams import slots
-from shoal.streams import state as st
-from shoal.streams.ask_kernels import all_probabilities, own_gains, score_only
-from shoal.streams.beginnings import Beginnings
-from shoal.streams.edits import Edits
-from shoal.streams.engine import Engine
+from shoal.streams.editing import Edits
 from shoal.streams.evidence import Evidence
-from shoal.streams.gibbs import Plan, run_chains, typical
-from shoal.streams.kernels_over_time import TimeKernel
-from shoal.streams.lives import Life, events_of, follow, life_from_members, life_of_slot
+from shoal.streams.history import ClusterHistory, events_of, follow, history_from_members, history_of_slot
+from shoal.streams.inference.gibbs import Plan, run_chains, typical
+from shoal.streams.inference.posterior import by_birth, closest_sample, number_posterior, same_cluster
+from shoal.streams.inference.streaming import Stream
+from shoal.streams.initialization import Initialization
+from shoal.streams.kernels.predict_kernels import all_probabilities, own_gains, score_only
 from shoal.streams.options import as_inference
-from shoal.streams.posterior import by_birth, closest_sample, number_posterior, same_cluster
 from shoal.streams.rows import read_one, read_rows, read_times
-from shoal.streams.streaming import Stream
+from shoal.streams.state import cluster_view
+from shoal.streams.state.stream_state import StreamState
+from shoal.streams.time_kernels import TimeKernel
 
 LARGEST_MATRIX = 5000
 
 
 @storable
-class TimeSensitiveMixture(Edits, Beginnings, Estimator):
+class TimeSensitiveMixture(Edits, Initialization, Estimator):
     """Finds threads and stories in time-stamped messages: clusters that are born, grow, fade, unknown in number.
 
     A message joins a cluster in proportion to the weight that the cluster's past messages still have (``kernel``), and
@@ -49,14 +48,14 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     drift : rate at which a cluster's words are forgotten in the stream (0: never), for stories whose words change
     evidence : kinds of evidence beside words (:class:`Evidence`), found by the names of their columns
     inference : options of sampling and streaming, an :class:`Inference` or a dict
-    history : a folder for settled labels and retired clusters, so that memory stays flat on an endless stream
+    history_dir : a folder for settled labels and retired clusters, so that memory stays flat on an endless stream
     random_state : decides the answer
 
     Attributes
     ----------
     times_ : when each message came, in the order given
     labels_ : id of the cluster of each message seen, in the order given; ids are stable and never used again
-    clusters_ : the lives of clusters, largest first: born, rose, peak, last_seen, size, counts over time, merged_into
+    clusters_ : the histories of clusters, largest first: born, established_at, peak, last_seen, size, counts over time
     events_ : births, bursts, merges and deaths in order of time
     kernel_, concentration_ : as given or learned
     parameter_draws_ : after ``fit``, draws of the kernel's parameters and of the concentration from their posterior
@@ -93,7 +92,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         drift: float = 0.0,
         evidence: Sequence[Evidence] = (),
         inference: Any = None,
-        history: str | None = None,
+        history_dir: str | None = None,
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -104,7 +103,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         self.drift = drift
         self.evidence = evidence
         self.inference = inference
-        self.history = history
+        self.history_dir = history_dir
         self.random_state = random_state
 
     # --- learning -----------------------------------------------------------------------------------------------------
@@ -114,7 +113,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
 
         ``times`` holds one number for each row, in any unit; without it the order of the rows is the clock.
         """
-        family = self._judge()
+        family = self._validate_options()
         rows = read_rows(self, X, family, fitting=True)
         clock = read_times(X, times, rows.shape[0], 0)
         order = np.argsort(clock, kind="stable")
@@ -140,12 +139,12 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         chains = run_chains(rows, clock, prior, plan, seeds)
         samples = np.array([by_birth(labels) for chain in chains for labels in chain.samples], dtype=np.int32)
         labels = samples[closest_sample(samples)].astype(np.int64)
-        engine = chains[0].engine
+        state = chains[0].state
         kernel, concentration = typical(chains)
         draws = np.concatenate([chain.draws for chain in chains])
-        self._start_stream(family, engine.prior, kernel, concentration, seeds[0], self._pseudo(rows))
-        self.stream_.engine.append(rows, clock, first_number=0)
-        self.stream_.engine.place(labels)
+        self._start_stream(family, state.prior, kernel, concentration, seeds[0], self._pseudo(rows))
+        self.stream_.state.append(rows, clock, first_number=0)
+        self.stream_.state.place(labels)
         self.stream_.n_seen, self.stream_.now = rows.shape[0], float(clock[-1])
         back = np.argsort(order, kind="stable")
         self.order_ = back
@@ -158,7 +157,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
 
     def partial_fit(self, X: Any, times: Any = None) -> TimeSensitiveMixture:
         """Go on with messages that come later, in order of arrival; columns may have been added at the end."""
-        family = self._judge()
+        family = self._validate_options()
         started = hasattr(self, "stream_")
         rows = read_rows(self, X, family, fitting=not started, growing=True)
         if not started:
@@ -173,7 +172,7 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         ``message`` is a list of words, a mapping from words to counts, or a row of numbers; unknown words are learned.
         """
         started = hasattr(self, "stream_")
-        family = self.stream_.engine.counters[st.FAMILY] if started else self._judge()
+        family = self.stream_.state.status[0].family if started else self._validate_options()
         row, vocabulary = read_one(message, getattr(self, "vocabulary_", None), getattr(self, "n_features_in_", 0))
         if vocabulary is not None:
             self.vocabulary_ = vocabulary
@@ -193,14 +192,14 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     def predict(self, X: Any, times: Any = None) -> np.ndarray:
         """The likeliest live cluster of each message at its time (now, if not given); -1 where a new one is."""
         best = self._score(X, times)[0]
-        return np.where(best >= 0, self.stream_.engine.clusters.whole[best, st.ID], -1)
+        return np.where(best >= 0, self.stream_.state.clusters.record.id[best], -1)
 
     def predict_proba(self, X: Any, times: Any = None) -> np.ndarray:
         """Probabilities over ``ids_of_clusters()``, and in the last column that of a new cluster."""
-        engine, lo, hi = self._ask(X, times)
-        out = np.zeros((hi - lo, engine.n_live + 1))
-        all_probabilities(*self._for_scores(engine), lo, hi, out)
-        engine.counters[st.N_DOCS] = lo
+        state, lo, hi = self._ask(X, times)
+        out = np.zeros((hi - lo, state.n_live + 1))
+        all_probabilities(*self._for_scores(state), lo, hi, out)
+        state.status[0].n_docs = lo
         return out
 
     def score_samples(self, X: Any, times: Any = None) -> np.ndarray:
@@ -208,25 +207,25 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         return self._score(X, times)[1]
 
     def _score(self, X: Any, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        engine, lo, hi = self._ask(X, times)
+        state, lo, hi = self._ask(X, times)
         best, log_prob = np.zeros(hi - lo, dtype=np.int64), np.zeros(hi - lo)
-        score_only(*self._for_scores(engine), lo, hi, best, log_prob)
-        engine.counters[st.N_DOCS] = lo
+        score_only(*self._for_scores(state), lo, hi, best, log_prob)
+        state.status[0].n_docs = lo
         return best, log_prob
 
-    def _ask(self, X: Any, times: Any) -> tuple[Engine, int, int]:
+    def _ask(self, X: Any, times: Any) -> tuple[StreamState, int, int]:
         """Put messages behind the window for a moment; the caller takes them off again."""
         check_is_fitted(self, "stream_")
-        engine = self.stream_.engine
-        rows = read_rows(self, X, int(engine.counters[st.FAMILY]), fitting=False)
+        state = self.stream_.state
+        rows = read_rows(self, X, int(state.status[0].family), fitting=False)
         given = times is not None or getattr(X, "times", None) is not None
         clock = read_times(X, times, rows.shape[0], 0) if given else np.full(rows.shape[0], self.stream_.now)
-        lo, hi = engine.append(rows, clock, first_number=-1)
-        return engine, lo, hi
+        lo, hi = state.append(rows, clock, first_number=-1)
+        return state, lo, hi
 
     @staticmethod
-    def _for_scores(engine: Engine) -> tuple[Any, ...]:
-        clusters, tables, _, *others = engine.arrays()
+    def _for_scores(state: StreamState) -> tuple[Any, ...]:
+        clusters, tables, _, *others = state.arrays()
         return (clusters, tables, *others)
 
     @property
@@ -234,20 +233,20 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
         """Cluster of each message seen so far, in the order given (with a history folder: of those in the window)."""
         if not hasattr(self, "stream_"):
             raise AttributeError("labels_ appears once the model has been fitted")
-        return self._in_order_given(self.stream_.history.labels, self.stream_.engine.labels)
+        return self._in_order_given(self.stream_.history.labels, self.stream_.state.labels)
 
     @property
     def times_(self) -> np.ndarray:
         """When each of these messages came."""
         if not hasattr(self, "stream_"):
             raise AttributeError("times_ appears once the model has been fitted")
-        engine = self.stream_.engine
-        return self._in_order_given(self.stream_.history.times, engine.window.doc_real[: engine.n_docs, st.TIME])
+        state = self.stream_.state
+        return self._in_order_given(self.stream_.history.times, state.window.docs.time[: state.n_docs])
 
     def _in_order_given(self, settled: np.ndarray, recent: np.ndarray) -> np.ndarray:
         """Of each message seen (with a history folder: of those in the window), in the order given."""
         stream = self.stream_
-        numbers = stream.engine.window.doc[: stream.engine.n_docs, st.NUMBER]
+        numbers = stream.state.window.docs.number[: stream.state.n_docs]
         if stream.history.folder is not None:
             return np.asarray(recent[np.argsort(numbers, kind="stable")])
         values = np.zeros(stream.n_seen, dtype=recent.dtype)
@@ -261,22 +260,22 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     @property
     def kernel_(self) -> TimeKernel:
         """The kernel in use."""
-        return self._stream_or_missing("kernel_").engine.kernel
+        return self._stream_or_missing("kernel_").state.kernel
 
     @property
     def concentration_(self) -> float:
         """The concentration in use."""
-        return self._stream_or_missing("concentration_").engine.concentration
+        return self._stream_or_missing("concentration_").state.concentration
 
     @property
-    def clusters_(self) -> list[Life]:
+    def clusters_(self) -> list[ClusterHistory]:
         """The lives of all clusters worth telling, largest first; live ones of any size."""
         stream = self._stream_or_missing("clusters_")
-        living = [life_of_slot(stream.engine, int(slot)) for slot in stream.engine.live]
+        living = [history_of_slot(stream.state, int(slot)) for slot in stream.state.live]
         if hasattr(self, "samples_") and stream.n_seen == len(self.order_):
             labels, times = self.labels_, self.times_
-            living = [life_from_members(id_, times[labels == id_]) for id_ in np.unique(labels)]
-        lives = living + [life for life in stream.history.all_lives() if not life.alive]
+            living = [history_from_members(id_, times[labels == id_]) for id_ in np.unique(labels)]
+        lives = living + [life for life in stream.history.all_retired() if not life.alive]
         for life in lives:
             life.name = stream.history.names.get(life.id, life.name)
             if not life.alive and life.merged_into is None and life.id in stream.history.merged:
@@ -296,11 +295,11 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     def ids_of_clusters(self) -> np.ndarray:
         """Ids of the live clusters, in the order of ``predict_proba``'s columns."""
         check_is_fitted(self, "stream_")
-        return np.asarray(self.stream_.engine.clusters.whole[self.stream_.engine.live, st.ID])
+        return np.asarray(self.stream_.state.clusters.record.id[self.stream_.state.live])
 
     def ids_to_tell(self) -> np.ndarray:
         """Ids of the live clusters, then of those that are gone but were large enough to be remembered."""
-        gone = [life.id for life in self._stream_or_missing("ids_to_tell").history.all_lives() if not life.alive]
+        gone = [life.id for life in self._stream_or_missing("ids_to_tell").history.all_retired() if not life.alive]
         return np.append(self.ids_of_clusters(), np.asarray(gone, dtype=np.int64))
 
     def cluster_weights(self, at: float | None = None) -> np.ndarray:
@@ -321,12 +320,12 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The features that set a cluster, live or retired, apart from the background."""
         check_is_fitted(self, "stream_")
-        engine = self.stream_.engine
+        state = self.stream_.state
         found = np.flatnonzero(self.ids_of_clusters() == cluster)
         if found.size:
-            return slots.top_features(engine, int(engine.live[found[0]]), n)
+            return cluster_view.top_features(state, int(state.live[found[0]]), n)
         life = self.stream_.history.life(int(cluster))
-        return slots.lift(engine, np.asarray(life.features, dtype=np.int64), np.asarray(life.amounts), n)
+        return cluster_view.lift(state, np.asarray(life.features, dtype=np.int64), np.asarray(life.amounts), n)
 
     def figures(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         """Clusters over time, the stream of their weights, the stories of each day, and how sure it all is."""
@@ -350,13 +349,13 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
     def typicality(self) -> np.ndarray | None:
         """After ``fit``: for each message, the gain in log likelihood per word over a new cluster."""
         check_is_fitted(self, "stream_")
-        engine = self.stream_.engine
-        if engine.n_docs != len(self.labels_):
+        state = self.stream_.state
+        if state.n_docs != len(self.labels_):
             return None
-        gains = np.zeros(engine.n_docs)
-        clusters, tables, _, prior, window, _, counters, numbers, scratch = engine.arrays()
-        own_gains(clusters, tables, prior, window, counters, numbers, scratch, engine.n_docs, gains)
-        gains /= np.maximum(1.0, engine.window.lengths[: engine.n_docs].sum(axis=1))
+        gains = np.zeros(state.n_docs)
+        clusters, tables, _, prior, window, _, status, scratch = state.arrays()
+        own_gains(clusters, tables, prior, window, status, scratch, state.n_docs, gains)
+        gains /= np.maximum(1.0, state.window.lengths[: state.n_docs].sum(axis=1))
         order = getattr(self, "order_", None)
         return gains if order is None else gains[order]
 
@@ -366,6 +365,11 @@ class TimeSensitiveMixture(Edits, Beginnings, Estimator):
             return None
         together, labels = self.same_cluster_matrix(), self.consensus_labels_
         return np.array([1.0 - together[np.ix_(labels == id_, labels == id_)].mean() for id_ in self.ids_of_clusters()])
+
+    def fitted_state(self) -> dict[str, Any]:
+        """What was learned, in parts that a model file can hold."""
+        learned = super().fitted_state()
+        return learned | {"stream_": self.stream_.stored()} if "stream_" in learned else learned
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

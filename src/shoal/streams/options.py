@@ -23,7 +23,7 @@ class Inference:
     window : messages of the stream that may still change their cluster
     batch : after so many arrivals the window is re-sampled, and parameters are learned
     resamplings : passes over the window each time
-    sure : a message whose cluster won by more than so many nats is not looked at again
+    margin : a message whose cluster won by more than so many nats is not looked at again
     budget : index entries looked at to find a message's candidates; -1 scores every live cluster
     candidates : clusters scored exactly for a message
     sample : draw the cluster of an arriving message instead of taking the best
@@ -44,7 +44,7 @@ class Inference:
     window: int = 500
     batch: int = 250
     resamplings: int = 2
-    sure: float = 8.0
+    margin: float = 8.0
     budget: int = 1000
     candidates: int = 8
     sample: bool = False
@@ -58,15 +58,15 @@ class Inference:
             value = getattr(self, name)
             if not (isinstance(value, int) and value >= lowest):
                 raise BadInput(f"inference option {name}={value!r} must be a whole number, {lowest} or more.")
-        if not self.sure > 0:
-            raise BadInput(f"inference option sure={self.sure!r} must be above 0 (infinity looks at all again).")
+        if not self.margin > 0:
+            raise BadInput(f"inference option margin={self.margin!r} must be above 0 (infinity looks at all again).")
         for name in ("tolerance", "retire_below"):
             if not 0 < getattr(self, name) < 1:
                 raise BadInput(f"inference option {name}={getattr(self, name)!r} must be between 0 and 1.")
 
 
 def as_inference(given: Any) -> Inference:
-    """Judge the ``inference`` option: None, a dict of options, or an Inference.
+    """Validate the ``inference`` option: None, a dict of options, or an Inference.
 
     >>> as_inference({"window": 10}).window
     10

@@ -160,14 +160,14 @@ def top_stories(
     """The clusters with the most messages in each day (or other step of the clock), largest first."""
     clock, labels = times_of(model, times), model.labels_
     days = np.floor(clock / step)
-    rose = {life.id: life.born if life.rose is None else life.rose for life in model.clusters_}
+    begun = {life.id: life.born if life.established_at is None else life.established_at for life in model.clusters_}
     busiest: dict[int, int] = {}  # most messages on a day so far
     stories = []
     for day in np.unique(days):
         at_day, counts = np.unique(labels[days == day], return_counts=True)
         for at in np.argsort(-counts, kind="stable")[:n]:
             cluster = int(at_day[at])
-            born = rose.get(cluster, float(day * step))
+            born = begun.get(cluster, float(day * step))
             before = busiest.get(cluster, 0)
             burst = 0 < before < counts[at] / FAR_MORE and counts[at] >= FEWEST_IN_BURST
             words = words_for(model, cluster, n_words)

@@ -9,8 +9,8 @@ import scipy.sparse as sp
 from scipy.special import gammaln
 
 from shoal.errors import BadInput
-from shoal.streams import state as st
-from shoal.streams.state import Prior
+from shoal.streams.state import arrays as st
+from shoal.streams.state.arrays import Prior
 
 FLOOR = 0.5  # added to every feature's background count, so that unseen ones have a share too
 FAMILIES = {"multinomial": st.MULTINOMIAL, "bernoulli": st.BERNOULLI, "gaussian": st.GAUSSIAN}
@@ -27,27 +27,27 @@ def make_prior(
 ) -> Prior:
     """A prior that has seen nothing yet: uniform over each block's features."""
     block = np.zeros(n_features, dtype=np.int64) if blocks is None else np.asarray(blocks, dtype=np.int64)
-    block_real = np.zeros((len(weights), 4))
-    block_real[:, st.STRENGTH] = strength if strengths is None else strengths
-    block_real[:, st.EVIDENCE_WEIGHT] = weights
-    block_real[:, st.WIDTH] = np.maximum(1, np.bincount(block, minlength=len(weights))[: len(weights)])
+    records: st.Records = st.records(len(weights), st.BLOCK)
+    records.strength = strength if strengths is None else strengths
+    records.evidence_weight = weights
+    records.width = np.maximum(1, np.bincount(block, minlength=len(weights))[: len(weights)])
     empty = np.zeros((0, 4)) if gaussian is None else np.ascontiguousarray(gaussian, dtype=np.float64)
-    return Prior(np.zeros(n_features), block, block_real, empty)
+    return Prior(np.zeros(n_features), block, records, empty)
 
 
 def add_seen(prior: Prior, counts: np.ndarray) -> None:
     """Let the base measure take the shape of these counts."""
     prior.seen[: len(counts)] += counts
-    for block in range(len(prior.block_real)):
+    for block in range(len(prior.blocks)):
         of_block = prior.block[: len(counts)] == block
-        prior.block_real[block, st.MASS] += float(counts[of_block].sum())
+        prior.blocks.mass[block] += float(counts[of_block].sum())
 
 
 def base_measure(prior: Prior, floor: float) -> np.ndarray:
     """The pseudo-count of each feature."""
-    block = prior.block_real[prior.block]
-    spread = block[:, st.MASS] + floor * block[:, st.WIDTH]
-    return np.asarray(block[:, st.STRENGTH] * (prior.seen + floor) / spread)
+    block = prior.blocks[prior.block]
+    spread = block.mass + floor * block.width
+    return np.asarray(block.strength * (prior.seen + floor) / spread)
 
 
 def gaussian_prior(X: sp.csr_matrix, given: Any = None) -> np.ndarray:
@@ -83,7 +83,7 @@ def surprise(X: sp.csr_matrix, family: int, prior: Prior, floor: float, pseudo: 
         return np.asarray(-(on * np.log(p) + (X.shape[1] - on) * np.log1p(-p)))
     base = base_measure(prior, floor)
     total = np.zeros(n)
-    for block, (strength, weight, _, _) in enumerate(prior.block_real):
+    for block, (strength, weight, _, _) in enumerate(prior.blocks):
         counts = X.data * (prior.block[X.indices] == block)
         length = np.bincount(row, weights=counts, minlength=n)
         words = gammaln(counts + base[X.indices]) - gammaln(base[X.indices]) - gammaln(counts + 1.0)

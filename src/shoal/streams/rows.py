@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from shoal.base import Estimator, as_rows
 from shoal.data import Vocabulary
 from shoal.errors import BadInput
-from shoal.streams import state as st
+from shoal.streams.state import arrays as st
 
 
 def read_rows(model: Estimator, X: Any, family: int, *, fitting: bool, growing: bool = False) -> sp.csr_matrix:

@@ -280,7 +280,7 @@ class SumKernel(TimeKernel):
 
 
 def as_kernel(kernel: Any) -> TimeKernel:
-    """Judge the ``kernel`` option."""
+    """Validate the ``kernel`` option."""
     if isinstance(kernel, TimeKernel):
         return kernel
     raise BadInput(

@@ -4,28 +4,12 @@
 import math
 
 from shoal.jit import kernel
-from shoal.streams.state import (
-    ABSENT,
+from shoal.streams.kernels.table_kernels import add_term, find
+from shoal.streams.state.arrays import (
     BERNOULLI,
-    COUNT,
-    DRIFT,
-    EVIDENCE_WEIGHT,
-    FAMILY,
-    FLOOR,
-    HITS,
-    MASS,
-    MISSES,
     MULTINOMIAL,
-    N_TERMS,
-    ORIGIN,
-    SIZE_CLASS,
     SMALLEST_TABLE,
-    START,
-    STRENGTH,
-    TIME,
-    WIDTH,
 )
-from shoal.streams.table_kernels import add_term, find
 
 HUGE = 1e200  # a product of ratios beyond it is turned into its logarithm
 
@@ -57,29 +41,29 @@ def log_rising(count, base, amount):
 
 
 @kernel
-def growth(numbers, t):
+def growth(status, t):
     """What one word at time t weighs on the scale in which counts are kept: later words weigh more if words drift."""
-    return math.exp(numbers[DRIFT] * (t - numbers[ORIGIN])) if numbers[DRIFT] > 0.0 else 1.0
+    return math.exp(status[0].drift * (t - status[0].origin)) if status[0].drift > 0.0 else 1.0
 
 
 @kernel
-def pseudo_count(seen, block_real, floor, feature, block):
+def pseudo_count(seen, blocks, floor, feature, block):
     """The base measure's pseudo-count of one feature."""
-    share = (seen[feature] + floor) / (block_real[block, MASS] + floor * block_real[block, WIDTH])
-    return block_real[block, STRENGTH] * share
+    share = (seen[feature] + floor) / (blocks[block].mass + floor * blocks[block].width)
+    return blocks[block].strength * share
 
 
 @kernel
-def prepare(prior, window, numbers, scratch, i):
+def prepare(prior, window, status, scratch, i):
     """What every cluster's score of document i needs of the document alone: pseudo-counts, and gains of its lengths."""
     bases, features, block_of = scratch.bases, window.features, prior.block
-    block_real, seen, floor = prior.block_real, prior.seen, numbers[FLOOR]
+    blocks, seen, floor = prior.blocks, prior.seen, status[0].floor
     lo = window.starts[i]
     for entry in range(lo, window.starts[i + 1]):
         feature = features[entry]
-        bases[entry - lo] = pseudo_count(seen, block_real, floor, feature, block_of[feature])
-    for block in range(block_real.shape[0]):
-        strength = block_real[block, STRENGTH]
+        bases[entry - lo] = pseudo_count(seen, blocks, floor, feature, block_of[feature])
+    for block in range(blocks.shape[0]):
+        strength = blocks[block].strength
         scratch.fresh[block] = log_gamma(strength + window.lengths[i, block]) - log_gamma(strength)
 
 
@@ -87,13 +71,13 @@ def prepare(prior, window, numbers, scratch, i):
 def length_gain(clusters, prior, window, scratch, c, i, scale):
     """The part of a Dirichlet-multinomial's gain that depends on lengths alone."""
     gain = 0.0
-    for block in range(prior.block_real.shape[0]):
+    for block in range(prior.blocks.shape[0]):
         length = window.lengths[i, block]
         if length > 0.0:
-            total = clusters.totals[c, block] / scale + prior.block_real[block, STRENGTH]
+            total = clusters.totals[c, block] / scale + prior.blocks[block].strength
             before = clusters.log_gamma[c, block] if scale == 1.0 else log_gamma(total)
             more = before - log_gamma(total + length) + scratch.fresh[block]
-            gain += prior.block_real[block, EVIDENCE_WEIGHT] * more
+            gain += prior.blocks[block].evidence_weight * more
     return gain
 
 
@@ -101,11 +85,11 @@ def length_gain(clusters, prior, window, scratch, c, i, scale):
 def multinomial_gain(clusters, tables, prior, window, scratch, c, i, scale):
     """The gain of a prepared document. Ratios are multiplied, and their logarithm is taken once."""
     gain = length_gain(clusters, prior, window, scratch, c, i, scale)
-    start, mask = clusters.whole[c, START], (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS]) - 1
+    start, mask = clusters.record[c].table_start, (SMALLEST_TABLE << clusters.record[c].size_class) - 1
     # taken out of their tuples once: in the loop each look into a tuple would count references
     keys, counts, features, amounts, block_of = tables.keys, tables.counts, window.features, window.counts, prior.block
-    block_real, bases = prior.block_real, scratch.bases
-    one_kind = block_real.shape[0] == 1 and block_real[0, EVIDENCE_WEIGHT] == 1.0
+    blocks, bases = prior.blocks, scratch.bases
+    one_kind = blocks.shape[0] == 1 and blocks[0].evidence_weight == 1.0
     lo, product = window.starts[i], 1.0
     for entry in range(lo, window.starts[i + 1]):
         feature = features[entry]
@@ -119,15 +103,15 @@ def multinomial_gain(clusters, tables, prior, window, scratch, c, i, scale):
                 gain += math.log(product)
                 product = 1.0
         else:
-            gain += block_real[block_of[feature], EVIDENCE_WEIGHT] * log_rising(count, base, amount)
+            gain += blocks[block_of[feature]].evidence_weight * log_rising(count, base, amount)
     return gain + math.log(product)
 
 
 @kernel
-def bernoulli_gain(clusters, tables, window, numbers, c, i):
-    hits, misses, n = numbers[HITS], numbers[MISSES], clusters.whole[c, COUNT]
-    start, mask = clusters.whole[c, START], (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS]) - 1
-    gain = clusters.real[c, ABSENT]
+def bernoulli_gain(clusters, tables, window, status, c, i):
+    hits, misses, n = status[0].hits, status[0].misses, clusters.record[c].n_members
+    start, mask = clusters.record[c].table_start, (SMALLEST_TABLE << clusters.record[c].size_class) - 1
+    gain = clusters.record[c].absent
     for entry in range(window.starts[i], window.starts[i + 1]):
         at = find(tables.keys, start, mask, window.features[entry])
         count = float(tables.counts[at]) if at >= 0 else 0.0
@@ -136,18 +120,18 @@ def bernoulli_gain(clusters, tables, window, numbers, c, i):
 
 
 @kernel
-def refresh_absent(clusters, tables, prior, numbers, c):
+def refresh_absent(clusters, tables, prior, status, c):
     """The gain of a document without any feature, from which the others are corrected."""
-    hits, misses, n = numbers[HITS], numbers[MISSES], clusters.whole[c, COUNT]
-    width = prior.block_real[0, WIDTH]
+    hits, misses, n = status[0].hits, status[0].misses, clusters.record[c].n_members
+    width = prior.blocks[0].width
     total = width * math.log((hits + misses) / (n + hits + misses))
-    start = clusters.whole[c, START]
+    start = clusters.record[c].table_start
     kept = 0
-    for at in range(start, start + (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS])):
+    for at in range(start, start + (SMALLEST_TABLE << clusters.record[c].size_class)):
         if tables.keys[at] >= 0 and tables.counts[at] > 0.0:
             total += math.log((n - tables.counts[at] + misses) / misses)
             kept += 1
-    clusters.real[c, ABSENT] = total + (width - kept) * math.log((n + misses) / misses)
+    clusters.record[c].absent = total + (width - kept) * math.log((n + misses) / misses)
 
 
 @kernel
@@ -169,42 +153,42 @@ def log_student(x, n, total, square, prior):
 
 @kernel
 def gaussian_gain(clusters, prior, window, c, i):
-    n = float(clusters.whole[c, COUNT])
+    n = float(clusters.record[c].n_members)
     gain = 0.0
-    for v in range(window.rows.shape[1]):
-        x = window.rows[i, v]
+    for v in range(window.dense.shape[1]):
+        x = window.dense[i, v]
         gain += log_student(x, n, clusters.moments[c, v, 0], clusters.moments[c, v, 1], prior.gaussian[v])
         gain -= log_student(x, 0.0, 0.0, 0.0, prior.gaussian[v])
     return gain
 
 
 @kernel
-def gain_of(clusters, tables, prior, window, counters, numbers, scratch, c, i, scale):
+def gain_of(clusters, tables, prior, window, status, scratch, c, i, scale):
     """log P(d_i | c) - log P(d_i | new), word by word, of a prepared document."""
-    if counters[FAMILY] == MULTINOMIAL:
+    if status[0].family == MULTINOMIAL:
         return multinomial_gain(clusters, tables, prior, window, scratch, c, i, scale)
-    if counters[FAMILY] == BERNOULLI:
-        return bernoulli_gain(clusters, tables, window, numbers, c, i)
+    if status[0].family == BERNOULLI:
+        return bernoulli_gain(clusters, tables, window, status, c, i)
     return gaussian_gain(clusters, prior, window, c, i)
 
 
 @kernel
-def add_document(clusters, tables, postings, prior, window, counters, numbers, c, i, sign):
+def add_document(clusters, tables, postings, prior, window, status, c, i, sign):
     """Add document i to the sums of cluster c (sign 1.0) or take it away (-1.0); COUNT is already right."""
-    if counters[FAMILY] != MULTINOMIAL and counters[FAMILY] != BERNOULLI:
-        for v in range(window.rows.shape[1]):
-            x = window.rows[i, v]
+    if status[0].family != MULTINOMIAL and status[0].family != BERNOULLI:
+        for v in range(window.dense.shape[1]):
+            x = window.dense[i, v]
             clusters.moments[c, v, 0] += sign * x
             clusters.moments[c, v, 1] += sign * x * x
         return
-    scale = growth(numbers, window.doc_real[i, TIME])
-    whole, features, amounts = clusters.whole, window.features, window.counts
+    scale = growth(status, window.docs[i].time)
+    record, features, amounts = clusters.record, window.features, window.counts
     for entry in range(window.starts[i], window.starts[i + 1]):
-        add_term(whole, tables, postings, counters, c, features[entry], sign * scale * amounts[entry])
+        add_term(record, tables, postings, status, c, features[entry], sign * scale * amounts[entry])
     for block in range(clusters.totals.shape[1]):
         clusters.totals[c, block] = max(0.0, clusters.totals[c, block] + sign * scale * window.lengths[i, block])
-        strength = prior.block_real[block, STRENGTH]
+        strength = prior.blocks[block].strength
         clusters.log_gamma[c, block] = log_gamma(clusters.totals[c, block] + strength)
         clusters.log_unit[c, block] = math.log1p(clusters.totals[c, block] / strength)
-    if counters[FAMILY] == BERNOULLI and clusters.whole[c, COUNT] > 0 and clusters.whole[c, N_TERMS] >= 0:
-        refresh_absent(clusters, tables, prior, numbers, c)
+    if status[0].family == BERNOULLI and clusters.record[c].n_members > 0 and clusters.record[c].n_terms >= 0:
+        refresh_absent(clusters, tables, prior, status, c)

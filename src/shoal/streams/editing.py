@@ -9,14 +9,13 @@ import numpy as np
 from scipy.special import gammaln
 
 from shoal.errors import BadInput
-from shoal.streams import state as st
-from shoal.streams.slots import words_of
-from shoal.streams.table_kernels import add_term
-from shoal.streams.visit_kernels import close_cluster
-from shoal.streams.weight_kernels import carry_wave, refresh_tail
+from shoal.streams.kernels.table_kernels import add_term
+from shoal.streams.kernels.visit_kernels import close_cluster
+from shoal.streams.kernels.weight_kernels import carry_wave, refresh_tail
+from shoal.streams.state.cluster_view import words_of
 
 if TYPE_CHECKING:
-    from shoal.streams.streaming import Stream
+    from shoal.streams.inference.streaming import Stream
 
 
 class Edits:
@@ -30,17 +29,17 @@ class Edits:
 
     def pin(self, cluster: int, pinned: bool = True) -> None:
         """A pinned cluster is not retired, however long it is silent."""
-        self.stream_.engine.clusters.whole[self._slot(cluster), st.PINNED] = int(pinned)
+        self.stream_.state.clusters.record.pinned[self._slot(cluster)] = int(pinned)
 
     def revive(self, cluster: int) -> None:
         """Bring a retired cluster back under its old id, with its words, as if one of its messages had come now."""
         slot = self.stream_.revive(int(cluster))
-        engine = self.stream_.engine
-        real = engine.clusters.real[slot]
-        real[st.BASE_U], real[st.BASE_TIME] = 1.0, self.stream_.now
-        engine.clusters.base_wave[slot] = [1.0, 0.0]
-        engine.clusters.grid_u[slot] = 1.0
-        refresh_tail(engine.links, engine.kind, slot)
+        state = self.stream_.state
+        record = state.clusters.record[slot]
+        record.base_u, record.base_time = 1.0, self.stream_.now
+        state.clusters.base_wave[slot] = [1.0, 0.0]
+        state.clusters.grid_u[slot] = 1.0
+        refresh_tail(state.links, state.kind, slot)
         self._note("revival", cluster)
 
     def merge_clusters(self, cluster: int, into: int) -> None:
@@ -48,12 +47,12 @@ class Edits:
         if cluster == into:
             raise BadInput(f"cluster {cluster} cannot be merged into itself.")
         source, target = self._slot(cluster), self._slot(into)
-        engine, history = self.stream_.engine, self.stream_.history
-        engine.move(np.flatnonzero(engine.window.doc[: engine.n_docs, st.SLOT] == source), target)
-        if engine.clusters.whole[source, st.N_BASE] > 0:
+        state, history = self.stream_.state, self.stream_.history
+        state.move(np.flatnonzero(state.window.docs.slot[: state.n_docs] == source), target)
+        if state.clusters.record.n_settled[source] > 0:
             self._move_settled(source, target)
-        close_cluster(engine.clusters, engine.tables, engine.postings, engine.counters, source)
-        engine.refresh()
+        close_cluster(state.clusters, state.tables, state.postings, state.status, source)
+        state.refresh()
         history.merged[int(cluster)] = int(into)
         labels = history.labels[: history.n_labels]
         labels[labels == cluster] = into
@@ -62,72 +61,72 @@ class Edits:
     def split_cluster(self, cluster: int, items: Any) -> int:
         """These messages (numbers in ``labels_``, still in the window) leave their cluster for a new one; its id."""
         slot = self._slot(cluster)
-        engine = self.stream_.engine
+        state = self.stream_.state
         asked = np.atleast_1d(np.asarray(items, dtype=np.int64))
         order = getattr(self, "order_", np.zeros(0, dtype=np.int64))
         numbers = asked.copy()
         of_fit = asked < len(order)
         numbers[of_fit] = order[asked[of_fit]]
-        doc = engine.window.doc[: engine.n_docs]
-        chosen = np.flatnonzero(np.isin(doc[:, st.NUMBER], numbers) & (doc[:, st.SLOT] == slot))
-        size = int(engine.clusters.whole[slot, st.COUNT])
+        docs = state.window.docs[: state.n_docs]
+        chosen = np.flatnonzero(np.isin(docs.number, numbers) & (docs.slot == slot))
+        size = int(state.clusters.record.n_members[slot])
         if not 0 < chosen.size < size:
             raise BadInput(
                 f"split_cluster({cluster}): {chosen.size} of the {asked.size} items are messages of this cluster that "
                 f"can still move, and the cluster has {size}; give some of them, but not all."
             )
-        target = engine.open(float(engine.window.doc_real[chosen[0], st.TIME]))
-        engine.move(chosen, target)
-        fresh = int(engine.clusters.whole[target, st.ID])
+        target = state.open(float(state.window.docs.time[chosen[0]]))
+        state.move(chosen, target)
+        fresh = int(state.clusters.record.id[target])
         self._note("split", fresh, int(cluster))
         return fresh
 
     def _slot(self, cluster: int) -> int:
-        engine = self.stream_.engine
-        ids = engine.clusters.whole[engine.live, st.ID]
+        state = self.stream_.state
+        ids = state.clusters.record.id[state.live]
         found = np.flatnonzero(ids == cluster)
         if not found.size:
             raise BadInput(f"no live cluster has id {cluster}; {ids.size} are live. A retired one can be revived.")
-        return int(engine.live[found[0]])
+        return int(state.live[found[0]])
 
     def _note(self, kind: str, cluster: int, into: int | None = None) -> None:
         self.stream_.history.edits.append({"kind": kind, "id": int(cluster), "into": into, "at": self.stream_.now})
 
     def _move_settled(self, source: int, target: int) -> None:
         """Settled members go over as sums: words, numbers, lives, and the weight they have left."""
-        engine = self.stream_.engine
-        features, amounts = words_of(engine, source)
-        engine.make_room_for(features)
-        clusters = engine.clusters
+        state = self.stream_.state
+        features, amounts = words_of(state, source)
+        state.make_room_for(features)
+        clusters = state.clusters
         for feature, amount in zip(features.tolist(), amounts.tolist(), strict=True):
-            add_term(clusters.whole, engine.tables, engine.postings, engine.counters, target, feature, amount)
+            add_term(clusters.record, state.tables, state.postings, state.status, target, feature, amount)
         clusters.totals[target] += clusters.totals[source]
         clusters.moments[target] += clusters.moments[source]
-        strengths = engine.prior.block_real[:, st.STRENGTH]
+        strengths = state.prior.blocks.strength
         clusters.log_gamma[target] = gammaln(clusters.totals[target] + strengths)
         clusters.log_unit[target] = np.log1p(clusters.totals[target] / strengths)
         self._join_weights(source, target)
-        moved = clusters.whole[source, st.N_BASE]
-        clusters.whole[target, st.COUNT] += moved
-        clusters.whole[target, st.N_BASE] += moved
-        clusters.life[target, 0] += clusters.life[source].sum()
-        clusters.real[target, st.BORN] = min(clusters.real[target, st.BORN], clusters.real[source, st.BORN])
+        moved = clusters.record.n_settled[source]
+        clusters.record.n_members[target] += moved
+        clusters.record.n_settled[target] += moved
+        clusters.activity[target, 0] += clusters.activity[source].sum()
+        clusters.record.born[target] = min(clusters.record.born[target], clusters.record.born[source])
 
     def _join_weights(self, source: int, target: int) -> None:
         """Sums over settled members of two clusters, brought to the later of their times and added."""
-        engine, learner = self.stream_.engine, self.stream_.learner
-        clusters = engine.clusters
-        both = (source, target) if clusters.whole[target, st.N_BASE] > 0 else (source,)
-        later = max(float(clusters.real[slot, st.BASE_TIME]) for slot in both)
+        state, learner = self.stream_.state, self.stream_.learner
+        clusters = state.clusters
+        both = (source, target) if clusters.record.n_settled[target] > 0 else (source,)
+        later = max(float(clusters.record.base_time[slot]) for slot in both)
         u, wave, grid = 0.0, np.zeros_like(clusters.base_wave[target]), np.zeros_like(clusters.grid_u[target])
         for slot in both:
-            gap = later - float(clusters.real[slot, st.BASE_TIME])
-            u += float(clusters.real[slot, st.BASE_U]) * math.exp(-engine.rate * gap)
+            gap = later - float(clusters.record.base_time[slot])
+            u += float(clusters.record.base_u[slot]) * math.exp(-state.rate * gap)
             moved = np.zeros_like(wave)
-            carry_wave(engine.waves, clusters.base_wave[slot], gap, moved)
+            carry_wave(state.waves, clusters.base_wave[slot], gap, moved)
             moved[:, 0] -= 1.0  # carry_wave adds the newcomer, and there is none
             wave += moved
             if learner is not None:
                 grid += clusters.grid_u[slot] * np.exp(-learner.rates * gap)
-        clusters.real[target, st.BASE_U], clusters.real[target, st.BASE_TIME] = u, later
+        clusters.record.base_u[target], clusters.record.base_time[target] = u, later
         clusters.base_wave[target], clusters.grid_u[target] = wave, grid

@@ -4,24 +4,9 @@
 import math
 
 from shoal.jit import kernel
-from shoal.streams.state import (
-    BASE_TIME,
-    BASE_U,
-    COUNT,
+from shoal.streams.state.arrays import (
     EXPONENTIAL,
-    FIRST,
-    HERE,
-    LAST,
-    LAST_TIME,
-    LOG_U,
-    N_BASE,
-    NEXT,
-    PREV,
-    RATE,
     STEP,
-    TIME,
-    WEIGHT,
-    U,
 )
 
 TINY = 1e-300
@@ -63,14 +48,14 @@ def carry_wave(waves, before, gap, after):
 def log_weight(links, kind, c, p, t):
     """log w(t, c), p the last member of c before t (-1: only its settled members, which must exist)."""
     if kind == STEP:
-        return math.log(links.whole[c, COUNT])
+        return math.log(links.record[c].n_members)
     if kind == EXPONENTIAL:
         if p >= 0:
-            return math.log(links.doc_real[p, U]) - links.real[c, RATE] * (t - links.doc_real[p, TIME])
-        return math.log(links.real[c, BASE_U]) - links.real[c, RATE] * max(0.0, t - links.real[c, BASE_TIME])
+            return math.log(links.docs[p].u) - links.record[c].rate * (t - links.docs[p].time)
+        return math.log(links.record[c].base_u) - links.record[c].rate * max(0.0, t - links.record[c].base_time)
     if p >= 0:
-        return math.log(wave_weight(links.waves, links.doc_wave[p], t - links.doc_real[p, TIME]))
-    return math.log(wave_weight(links.waves, links.base_wave[c], max(0.0, t - links.real[c, BASE_TIME])))
+        return math.log(wave_weight(links.waves, links.doc_wave[p], t - links.docs[p].time))
+    return math.log(wave_weight(links.waves, links.base_wave[c], max(0.0, t - links.record[c].base_time)))
 
 
 @kernel
@@ -81,8 +66,8 @@ def log_ratio(links, kind, c, p, q, t, u_max, eps):
     j. If c had nobody before t, its old first member q gives its alpha to the newcomer and gets w = k(t_q - t).
     """
     if kind == STEP:
-        return math.log(links.whole[c, COUNT])
-    has_past = p >= 0 or links.whole[c, N_BASE] > 0
+        return math.log(links.record[c].n_members)
+    has_past = p >= 0 or links.record[c].n_settled > 0
     log_w = log_weight(links, kind, c, p, t) if has_past else 0.0
     if q < 0:
         return log_w
@@ -93,18 +78,18 @@ def log_ratio(links, kind, c, p, q, t, u_max, eps):
 
 @kernel
 def exponential_ratio(links, c, q, t, has_past, log_w, u_max, eps):
-    to_q = links.real[c, RATE] * (links.doc_real[q, TIME] - t)
+    to_q = links.record[c].rate * (links.docs[q].time - t)
     # with a past: w_i (w_q + k) / w_q = w_i + 1, because w_i k(t_q - t_i) = w_q
     log_product = math.log1p(math.exp(log_w)) if has_past else -to_q
-    doc, doc_real = links.doc, links.doc_real
-    x = math.exp(-to_q) / doc_real[q, U]
-    j = doc[q, NEXT]
+    docs = links.docs
+    x = math.exp(-to_q) / docs[q].u
+    j = docs[q].next
     product = 1.0
     # k(t_j - t_i) / w_j = x, and x falls by 1 - 1/u_j at each step: what is left adds up to at most x u_max
     while j >= 0 and x * u_max > eps:
         product *= 1.0 + x
-        x *= 1.0 - 1.0 / doc_real[j, U]
-        j = doc[j, NEXT]
+        x *= 1.0 - 1.0 / docs[j].u
+        j = docs[j].next
         if product > 1e200:
             log_product += math.log(product)
             product = 1.0
@@ -116,37 +101,37 @@ def wave_ratio(links, q, t, has_past, log_w):
     if has_past:
         log_product, j = log_w, q
     else:
-        log_product, j = math.log(kernel_at(links.waves, links.doc_real[q, TIME] - t)), links.doc[q, NEXT]
+        log_product, j = math.log(kernel_at(links.waves, links.docs[q].time - t)), links.docs[q].next
     while j >= 0:
-        log_product += math.log1p(kernel_at(links.waves, links.doc_real[j, TIME] - t) / links.doc_real[j, WEIGHT])
-        j = links.doc[j, NEXT]
+        log_product += math.log1p(kernel_at(links.waves, links.docs[j].time - t) / links.docs[j].weight)
+        j = links.docs[j].next
     return log_product
 
 
 @kernel
 def carry_to(links, kind, c, j):
     """Compute the sums of member j from its predecessor; returns the relative change."""
-    p = links.doc[j, PREV]
+    p = links.docs[j].previous
     if kind == EXPONENTIAL:
-        before = links.doc_real[j, U]
+        before = links.docs[j].u
         if p >= 0:
-            gap = links.doc_real[j, TIME] - links.doc_real[p, TIME]
-            after = 1.0 + links.doc_real[p, U] * math.exp(-links.real[c, RATE] * gap)
-        elif links.whole[c, N_BASE] > 0:
-            gap = links.doc_real[j, TIME] - links.real[c, BASE_TIME]
-            after = 1.0 + links.real[c, BASE_U] * math.exp(-links.real[c, RATE] * gap)
+            gap = links.docs[j].time - links.docs[p].time
+            after = 1.0 + links.docs[p].u * math.exp(-links.record[c].rate * gap)
+        elif links.record[c].n_settled > 0:
+            gap = links.docs[j].time - links.record[c].base_time
+            after = 1.0 + links.record[c].base_u * math.exp(-links.record[c].rate * gap)
         else:
             after = 1.0
-        links.doc_real[j, U] = after
+        links.docs[j].u = after
         return abs(after - before) / after
-    before = links.doc_real[j, WEIGHT]
+    before = links.docs[j].weight
     wave = links.doc_wave[j]
     if p >= 0:
-        gap = links.doc_real[j, TIME] - links.doc_real[p, TIME]
+        gap = links.docs[j].time - links.docs[p].time
         after = wave_weight(links.waves, links.doc_wave[p], gap)
         carry_wave(links.waves, links.doc_wave[p], gap, wave)
-    elif links.whole[c, N_BASE] > 0:
-        gap = links.doc_real[j, TIME] - links.real[c, BASE_TIME]
+    elif links.record[c].n_settled > 0:
+        gap = links.docs[j].time - links.record[c].base_time
         after = wave_weight(links.waves, links.base_wave[c], gap)
         carry_wave(links.waves, links.base_wave[c], gap, wave)
     else:
@@ -154,7 +139,7 @@ def carry_to(links, kind, c, j):
         for q in range(wave.shape[0]):
             wave[q, 0] = 1.0
             wave[q, 1] = 0.0
-    links.doc_real[j, WEIGHT] = after
+    links.docs[j].weight = after
     return abs(after - before) / after
 
 
@@ -167,60 +152,60 @@ def carry_on(links, kind, c, j, tol):
         while j >= 0:
             if carry_to(links, kind, c, j) <= tol:
                 return
-            j = links.doc[j, NEXT]
+            j = links.docs[j].next
         return
     while j >= 0:  # waves may cancel and come back, so a small change is no proof that the rest is small
         carry_to(links, kind, c, j)
-        j = links.doc[j, NEXT]
+        j = links.docs[j].next
 
 
 @kernel
 def refresh_tail(links, kind, c):
     """Remember the weight at the cluster's last member, which is all an arriving document needs."""
-    last = links.whole[c, LAST]
+    last = links.record[c].last
     if last >= 0:
-        links.real[c, LOG_U] = math.log(links.doc_real[last, U]) if kind == EXPONENTIAL else 0.0
-        links.real[c, LAST_TIME] = links.doc_real[last, TIME]
-    elif links.whole[c, N_BASE] > 0:
-        links.real[c, LOG_U] = math.log(links.real[c, BASE_U]) if kind == EXPONENTIAL else 0.0
-        links.real[c, LAST_TIME] = links.real[c, BASE_TIME]
+        links.record[c].log_u = math.log(links.docs[last].u) if kind == EXPONENTIAL else 0.0
+        links.record[c].last_time = links.docs[last].time
+    elif links.record[c].n_settled > 0:
+        links.record[c].log_u = math.log(links.record[c].base_u) if kind == EXPONENTIAL else 0.0
+        links.record[c].last_time = links.record[c].base_time
 
 
 @kernel
 def unlink(links, kind, c, i, tol):
     """Take document i out of its cluster's list."""
-    p, q = links.doc[i, PREV], links.doc[i, NEXT]
+    p, q = links.docs[i].previous, links.docs[i].next
     if p >= 0:
-        links.doc[p, NEXT] = q
+        links.docs[p].next = q
     else:
-        links.whole[c, FIRST] = q
+        links.record[c].first = q
     if q >= 0:
-        links.doc[q, PREV] = p
+        links.docs[q].previous = p
         carry_on(links, kind, c, q, tol)
     else:
-        links.whole[c, LAST] = p
-    links.whole[c, HERE] = p
-    links.whole[c, COUNT] -= 1
+        links.record[c].last = p
+    links.record[c].here = p
+    links.record[c].n_members -= 1
     refresh_tail(links, kind, c)
 
 
 @kernel
 def link(links, kind, c, i, p, tol):
     """Put document i into the list of c behind member p (-1: at its head)."""
-    q = links.doc[p, NEXT] if p >= 0 else links.whole[c, FIRST]
-    links.doc[i, PREV] = p
-    links.doc[i, NEXT] = q
+    q = links.docs[p].next if p >= 0 else links.record[c].first
+    links.docs[i].previous = p
+    links.docs[i].next = q
     if p >= 0:
-        links.doc[p, NEXT] = i
+        links.docs[p].next = i
     else:
-        links.whole[c, FIRST] = i
+        links.record[c].first = i
     if q >= 0:
-        links.doc[q, PREV] = i
+        links.docs[q].previous = i
     else:
-        links.whole[c, LAST] = i
+        links.record[c].last = i
     carry_to(links, kind, c, i)
     if q >= 0:
         carry_on(links, kind, c, q, tol)
-    links.whole[c, HERE] = i
-    links.whole[c, COUNT] += 1
+    links.record[c].here = i
+    links.record[c].n_members += 1
     refresh_tail(links, kind, c)

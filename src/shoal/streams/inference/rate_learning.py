@@ -13,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from shoal.base import storable
-from shoal.streams import learning_kernels
-from shoal.streams import state as st
-from shoal.streams.engine import Engine, writable
+from shoal.streams.kernels import learning_kernels
+from shoal.streams.state.stream_state import StreamState, writable
 
 START_CONCENTRATION = 30.0
 EAGERNESS = 3.0  # found on MStream's four streams of short texts, where half or twice as much costs up to .015 of NMI
@@ -72,14 +71,14 @@ class GridLearner:
         learned = math.exp(self.log_alphas[self.at[1]])
         return EAGERNESS * learned if self.log_alphas.size > 1 else learned
 
-    def settle(self, engine: Engine, upto: int) -> None:
+    def settle(self, state: StreamState, upto: int) -> None:
         """Take in the first documents of the window, which are about to settle."""
         if not np.isfinite(self.clock[0]):
-            self.clock[0] = engine.window.doc_real[0, 0]
+            self.clock[0] = state.window.docs.time[0]
         keep = 1.0 - 1.0 / MEMORY_DOCS
         learning_kernels.grid_update(
-            engine.clusters,
-            engine.window,
+            state.clusters,
+            state.window,
             upto,
             self.rates,
             self.log_alphas,
@@ -96,7 +95,7 @@ class GridLearner:
         self.at = tuple(int(now + np.sign(want - now)) for now, want in zip(self.at, best, strict=True))  # type: ignore[assignment]
         return self.at != before
 
-    def own_rates(self, engine: Engine, slots: np.ndarray, now: float, gap: float) -> np.ndarray:
+    def own_rates(self, state: StreamState, slots: np.ndarray, now: float, gap: float) -> np.ndarray:
         """For each cluster, which rate of the grid suits its members best, with a prior around the common rate.
 
         A cluster's members are arrivals whose rate is its weight over G = (T + alpha) gap. Their log likelihood is
@@ -104,13 +103,13 @@ class GridLearner:
         the log of the rate, with a standard deviation of OWN_RATE_SPREAD.
         """
         rates = np.maximum(self.rates, self.rates[self.rates > 0].min() * 0.1)
-        whole, real = engine.clusters.whole[slots], engine.clusters.real[slots]
-        n = whole[:, st.N_BASE][:, None]
-        age = np.maximum(now - real[:, st.BORN], gap)[:, None]
+        record = state.clusters.record[slots]
+        n = record.n_settled[:, None]
+        age = np.maximum(now - record.born, gap)[:, None]
         scale = (self.total_u[self.at[0]] + self.concentration) * gap
         integral = n * -np.expm1(-rates * age) / (rates * scale)
         prior = -0.5 * ((np.log(rates) - math.log(rates[self.at[0]])) / OWN_RATE_SPREAD) ** 2
-        best = np.argmax(engine.clusters.grid_log_w[slots] - integral + prior, axis=1)
+        best = np.argmax(state.clusters.grid_log_w[slots] - integral + prior, axis=1)
         return np.where(n[:, 0] > 0, best, self.at[0])
 
 
@@ -126,11 +125,11 @@ class BirthLearner:
     at: int
 
     @classmethod
-    def beside(cls, engine: Engine) -> BirthLearner:
-        """A learner for the engine's kernel, which has settled nothing yet."""
+    def for_state(cls, state: StreamState) -> BirthLearner:
+        """A learner for the state's kernel, which has settled nothing yet."""
         at = int(np.argmin(np.abs(np.log(CONCENTRATIONS / START_CONCENTRATION))))
-        first = np.full(1, engine.window.doc_real[0, st.TIME])
-        wave = np.zeros((engine.waves.shape[1], 2))
+        first = np.full(1, state.window.docs.time[0])
+        wave = np.zeros((state.waves.shape[1], 2))
         return cls(np.log(CONCENTRATIONS), wave, first, np.zeros(CONCENTRATIONS.size), at)
 
     def __post_init__(self) -> None:
@@ -146,13 +145,13 @@ class BirthLearner:
         """Births are favoured as by :class:`GridLearner`."""
         return EAGERNESS * math.exp(self.log_alphas[self.at])
 
-    def settle(self, engine: Engine, upto: int) -> None:
+    def settle(self, state: StreamState, upto: int) -> None:
         """Take in the first documents of the window, which are about to settle."""
         learning_kernels.births_update(
-            engine.clusters,
-            engine.window,
+            state.clusters,
+            state.window,
             upto,
-            engine.waves,
+            state.waves,
             self.log_alphas,
             self.total_wave,
             self.clock,

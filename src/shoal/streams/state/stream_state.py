@@ -1,4 +1,4 @@
-"""The engine under batch and streaming inference: it owns the arrays, enlarges them, and calls the kernels."""
+"""The state under batch and streaming inference: it owns the arrays, enlarges them, and calls the kernels."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from scipy.special import gammaln
 
 from shoal.base import storable
 from shoal.errors import ShoalError
-from shoal.streams import state as st
-from shoal.streams import stream_kernels as passes
-from shoal.streams.kernels_over_time import StepKernel, TimeKernel
-from shoal.streams.state import Clusters, Links, Postings, Prior, Scratch, Tables, Window
-from shoal.streams.table_kernels import room_for
-from shoal.streams.visit_kernels import open_cluster, put_in, take_out
+from shoal.streams.kernels import pass_kernels as passes
+from shoal.streams.kernels.table_kernels import room_for
+from shoal.streams.kernels.visit_kernels import open_cluster, put_in, take_out
+from shoal.streams.state import arrays as st
+from shoal.streams.state.arrays import Clusters, Links, Postings, Prior, Scratch, Tables, Window
+from shoal.streams.time_kernels import StepKernel, TimeKernel
 
 EXHAUSTIVE = -1  # as a budget: score every live cluster
 
 
 @storable
 @dataclass
-class Engine:
+class StreamState:
     """Clusters and recent documents, ready to go on. See :mod:`shoal.streams.state` for the arrays."""
 
     kernel: TimeKernel
@@ -35,8 +35,7 @@ class Engine:
     window: Window
     prior: Prior
     waves: np.ndarray
-    counters: np.ndarray
-    numbers: np.ndarray
+    status: st.Records  # (1,) of STATUS: counts, options and what the last kernel ran out of
     events: np.ndarray  # (n, 2) emptied clusters and who got their last document
     seed: int
     n_draws: int = 0  # how often random numbers were drawn: with the seed, the whole state of the generator
@@ -49,7 +48,7 @@ class Engine:
         for name in ("clusters", "tables", "postings", "window", "prior"):
             group = getattr(self, name)
             setattr(self, name, type(group)(*(writable(array) for array in group)))
-        for name in ("waves", "counters", "numbers", "events"):
+        for name in ("waves", "status", "events"):
             setattr(self, name, writable(getattr(self, name)))
         self._scratch: Scratch | None = None
 
@@ -74,14 +73,15 @@ class Engine:
         drift: float = 0.0,
         floor: float = 0.5,
         pseudo: tuple[float, float] = (0.5, 0.5),
-    ) -> Engine:
-        n_features, n_blocks = len(prior.seen), len(prior.block_real)
+    ) -> StreamState:
+        n_features, n_blocks = len(prior.seen), len(prior.blocks)
         dense = n_features if family == st.GAUSSIAN else 0
-        counters, numbers = np.zeros(16, dtype=np.int64), np.zeros(16)
-        counters[st.N_FREE], counters[st.FAMILY] = slots, family
-        numbers[[st.EPS, st.TOL, st.DRIFT, st.FLOOR]] = eps, 1e-13, drift, floor
-        numbers[[st.HITS, st.MISSES]] = pseudo
-        engine = cls(
+        status = st.records(1, st.STATUS)
+        now = status[0]
+        now.n_free, now.family = slots, family
+        now.eps, now.tol, now.drift, now.floor = eps, 1e-13, drift, floor
+        now.hits, now.misses = pseudo
+        state = cls(
             kernel=StepKernel(),
             concentration=concentration,
             clusters=st.empty_clusters(slots, n_blocks, 1, dense, n_rates),
@@ -90,13 +90,12 @@ class Engine:
             window=st.empty_window(64, 1024, n_blocks, 1, dense),
             prior=prior,
             waves=np.zeros((3, 1)),
-            counters=counters,
-            numbers=numbers,
+            status=status,
             events=np.zeros((256, 2), dtype=np.int64),
             seed=seed,
         )
-        engine.set_time(kernel, concentration)
-        return engine
+        state.set_time(kernel, concentration)
+        return state
 
     def set_time(self, kernel: TimeKernel, concentration: float) -> None:
         """Use another kernel over time or concentration from now on; sums over the window are recomputed.
@@ -105,53 +104,53 @@ class Engine:
         """
         waves = kernel.waves()
         single = waves.decay.size == 1 and waves.frequency[0] == 0.0 and waves.amplitude[0] == 1.0
-        self.counters[st.KIND] = (st.STEP if waves.decay[0] == 0.0 else st.EXPONENTIAL) if single else st.WAVES
+        self.status[0].kind = (st.STEP if waves.decay[0] == 0.0 else st.EXPONENTIAL) if single else st.WAVES
         self.kernel, self.concentration = kernel, float(concentration)
         self.rate = float(waves.decay[0]) if single else 0.0
         self.waves = np.ascontiguousarray(np.stack(waves))
         n_waves = self.waves.shape[1]
         if self.clusters.base_wave.shape[1] != n_waves:
-            self.clusters = self.clusters._replace(base_wave=np.zeros((len(self.clusters.whole), n_waves, 2)))
-            self.window = self.window._replace(doc_wave=np.zeros((len(self.window.doc), n_waves, 2)))
-        self.clusters.real[:, st.RATE] = self.rate
-        self.numbers[st.LOG_ALPHA] = math.log(self.concentration)
+            self.clusters = self.clusters._replace(base_wave=np.zeros((len(self.clusters.record), n_waves, 2)))
+            self.window = self.window._replace(doc_wave=np.zeros((len(self.window.docs), n_waves, 2)))
+        self.clusters.record.rate = self.rate
+        self.status[0].log_alpha = math.log(self.concentration)
         self.refresh()
 
     def set_strength(self, strength: float) -> None:
         """Another number of pseudo-counts for the base measure of the words."""
-        self.prior.block_real[0, st.STRENGTH] = strength
-        strengths, totals = self.prior.block_real[:, st.STRENGTH], self.clusters.totals[self.live]
+        self.prior.blocks.strength[0] = strength
+        strengths, totals = self.prior.blocks.strength, self.clusters.totals[self.live]
         self.clusters.log_gamma[self.live] = gammaln(totals + strengths)
         self.clusters.log_unit[self.live] = np.log1p(totals / strengths)
 
     def refresh(self) -> None:
         """Recompute every sum over time, and the bound on them that ends the walks into the future."""
-        times = self.window.doc_real[: self.n_docs, st.TIME]
+        times = self.window.docs.time[: self.n_docs]
         decay = max(self.rate, 0.0)
         base = float(np.exp(self.base_log_weights()).sum()) if self.n_live else 0.0
-        self.numbers[st.U_MAX] = 1.0 + base + passes.largest_total(times, decay)
+        self.status[0].u_max = 1.0 + base + passes.largest_total(times, decay)
         passes.recompute(self.links, self.kind, self.clusters.live, self.n_live)
 
     def base_log_weights(self) -> np.ndarray:
         """An upper bound on what the settled members of each live cluster still weigh."""
         live = self.live
-        settled = self.clusters.whole[live, st.N_BASE] > 0
-        return np.where(settled, np.log(np.maximum(self.clusters.real[live, st.BASE_U], 1e-300)), -np.inf)
+        settled = self.clusters.record.n_settled[live] > 0
+        return np.where(settled, np.log(np.maximum(self.clusters.record.base_u[live], 1e-300)), -np.inf)
 
     # --- looking ------------------------------------------------------------------------------------------------------
 
     @property
     def kind(self) -> int:
-        return int(self.counters[st.KIND])
+        return int(self.status[0].kind)
 
     @property
     def n_docs(self) -> int:
         """Documents in the window."""
-        return int(self.counters[st.N_DOCS])
+        return int(self.status[0].n_docs)
 
     @property
     def n_live(self) -> int:
-        return int(self.counters[st.N_LIVE])
+        return int(self.status[0].n_live)
 
     @property
     def live(self) -> np.ndarray:
@@ -161,17 +160,15 @@ class Engine:
     @property
     def labels(self) -> np.ndarray:
         """Ids of the clusters of the documents in the window."""
-        return np.asarray(self.clusters.whole[self.window.doc[: self.n_docs, st.SLOT], st.ID])
+        return np.asarray(self.clusters.record.id[self.window.docs.slot[: self.n_docs]])
 
     @property
     def links(self) -> Links:
         clusters, window = self.clusters, self.window
         return Links(
-            clusters.whole,
-            clusters.real,
+            clusters.record,
             clusters.base_wave,
-            window.doc,
-            window.doc_real,
+            window.docs,
             window.doc_wave,
             self.waves,
         )
@@ -179,9 +176,9 @@ class Engine:
     @property
     def scratch(self) -> Scratch:
         longest = int(np.diff(self.window.starts[: self.n_docs + 1]).max(initial=0))
-        slots = len(self.clusters.whole)
+        slots = len(self.clusters.record)
         if self._scratch is None or len(self._scratch.gain) < slots or len(self._scratch.order) <= longest:
-            self._scratch = st.empty_scratch(slots, 2 * longest + 16, len(self.prior.block_real))
+            self._scratch = st.empty_scratch(slots, 2 * longest + 16, len(self.prior.blocks))
         return self._scratch
 
     # --- documents ----------------------------------------------------------------------------------------------------
@@ -192,33 +189,32 @@ class Engine:
         hi, used = lo + n, int(self.window.starts[lo])
         self._room_in_window(hi, used + X.nnz)
         window = self.window
-        window.doc[lo:hi] = -1
-        window.doc[lo:hi, st.NUMBER] = np.arange(first_number, first_number + n)
-        window.doc_real[lo:hi] = [0.0, 1.0, 1.0, 0.0]
-        window.doc_real[lo:hi, st.TIME] = times
+        docs = window.docs[lo:hi]
+        docs.previous = docs.next = docs.slot = -1
+        docs.number = np.arange(first_number, first_number + n)
+        docs.time, docs.u, docs.weight, docs.margin = times, 1.0, 1.0, 0.0
         window.starts[lo : hi + 1] = used + X.indptr
         window.features[used : used + X.nnz] = X.indices
         window.counts[used : used + X.nnz] = X.data
-        if self.counters[st.FAMILY] == st.GAUSSIAN:
-            window.rows[lo:hi] = X.toarray()
+        if self.status[0].family == st.GAUSSIAN:
+            window.dense[lo:hi] = X.toarray()
         block = self.prior.block[X.indices]
         row = np.repeat(np.arange(n), np.diff(X.indptr))
         for at in range(window.lengths.shape[1]):
             window.lengths[lo:hi, at] = np.bincount(row, weights=X.data * (block == at), minlength=n)
-        self.counters[st.N_DOCS] = hi
+        self.status[0].n_docs = hi
         return lo, hi
 
     def _room_in_window(self, n_docs: int, n_entries: int) -> None:
         window = self.window
-        if n_docs > len(window.doc):
-            size = max(n_docs, 2 * len(window.doc))
+        if n_docs > len(window.docs):
+            size = max(n_docs, 2 * len(window.docs))
             window = window._replace(
-                doc=st.longer(window.doc, size, -1),
-                doc_real=st.longer(window.doc_real, size),
+                docs=st.longer(window.docs, size),
                 doc_wave=st.longer(window.doc_wave, size),
                 starts=st.longer(window.starts, size + 1),
                 lengths=st.longer(window.lengths, size),
-                rows=st.longer(window.rows, size),
+                dense=st.longer(window.dense, size),
             )
         if n_entries > len(window.features):
             size = max(n_entries, 2 * len(window.features))
@@ -229,20 +225,20 @@ class Engine:
         """Forget the first documents of the window, which are settled or moved away."""
         n, window = self.n_docs, self.window
         entries, used = int(window.starts[upto]), int(window.starts[n])
-        for array in (window.doc, window.doc_real, window.doc_wave, window.lengths, window.rows):
+        for array in (window.docs, window.doc_wave, window.lengths, window.dense):
             array[: n - upto] = array[upto:n].copy()
         window.starts[: n - upto + 1] = window.starts[upto : n + 1] - entries
         window.features[: used - entries] = window.features[entries:used].copy()
         window.counts[: used - entries] = window.counts[entries:used].copy()
-        self.counters[st.N_DOCS] = n - upto
-        passes.shift_lists(self.clusters, self.counters, window, n - upto, upto)
+        self.status[0].n_docs = n - upto
+        passes.shift_lists(self.clusters, self.status, window, n - upto, upto)
 
     def widen(self, n_features: int, block: int = 0) -> None:
         """More features than before: the new ones belong to this block of evidence."""
         old = len(self.prior.seen)
         if n_features <= old:
             return
-        self.prior.block_real[block, st.WIDTH] += n_features - old
+        self.prior.blocks.width[block] += n_features - old
         self.postings = st.more_features(self.postings, n_features)
         self.prior = self.prior._replace(
             seen=st.longer(self.prior.seen, n_features), block=st.longer(self.prior.block, n_features, block)
@@ -256,14 +252,13 @@ class Engine:
         lengths = np.diff(window.starts[: n + 1])[order]
         entries = np.concatenate([np.arange(window.starts[i], window.starts[i + 1]) for i in order])
         used = len(entries)
-        for array in (window.doc, window.doc_real, window.doc_wave, window.lengths, window.rows):
+        for array in (window.docs, window.doc_wave, window.lengths, window.dense):
             array[:n] = array[:n][order]
         window.starts[1 : n + 1] = np.cumsum(lengths)
         window.features[:used], window.counts[:used] = window.features[entries], window.counts[entries]
-        for column in (st.PREV, st.NEXT):
-            window.doc[:n, column] = place[window.doc[:n, column]]
-        for column in (st.FIRST, st.LAST):
-            self.clusters.whole[self.live, column] = place[self.clusters.whole[self.live, column]]
+        docs, record, live = window.docs[:n], self.clusters.record, self.live
+        docs.previous, docs.next = place[docs.previous], place[docs.next]
+        record.first[live], record.last[live] = place[record.first[live]], place[record.last[live]]
 
     def place(self, labels: np.ndarray) -> None:
         """Put every document of the window into the cluster with this number: 0 and on, in order of their births."""
@@ -296,14 +291,14 @@ class Engine:
             self._enlarge()
 
     def resample(
-        self, lo: int, hi: int, *, budget: int, n_best: int, uniforms: np.ndarray, sure: float = math.inf
+        self, lo: int, hi: int, *, budget: int, n_best: int, uniforms: np.ndarray, margin: float = math.inf
     ) -> None:
         """One Gibbs pass over documents lo..hi-1, but those that are sure of their cluster."""
-        self.counters[st.STAMP_NOW] += 1
+        self.status[0].stamp_now += 1
         at = lo
         while True:
             at = passes.resample(
-                *self.arrays(), self.events, at, hi, self.rate, budget, n_best, sure, uniforms[at - lo :]
+                *self.arrays(), self.events, at, hi, self.rate, budget, n_best, margin, uniforms[at - lo :]
             )
             if at == hi:
                 return
@@ -311,9 +306,9 @@ class Engine:
 
     def sweep(self, uniforms: np.ndarray, *, reach: float, watched: int = -1) -> tuple[np.ndarray, np.ndarray]:
         """One Gibbs sweep over the whole window; returns the conditional of the watched document (log p, ids)."""
-        self.counters[st.STAMP_NOW] += 1
+        self.status[0].stamp_now += 1
         progress = np.zeros(3, dtype=np.int64)
-        slots = len(self.clusters.whole)
+        slots = len(self.clusters.record)
         active, active_at = np.zeros(slots, dtype=np.int64), np.full(slots, -1, dtype=np.int64)
         log_probs, ids = np.zeros(slots + 2), np.zeros(slots + 2, dtype=np.int64)
         written = 0
@@ -337,7 +332,7 @@ class Engine:
             if progress[0] == self.n_docs:
                 return log_probs[:written], ids[:written]
             self._enlarge()
-            slots = len(self.clusters.whole)
+            slots = len(self.clusters.record)
             active, active_at = st.longer(active, slots), st.longer(active_at, slots, -1)
             log_probs, ids = st.longer(log_probs, slots + 2), st.longer(ids, slots + 2)
 
@@ -350,43 +345,42 @@ class Engine:
             self.prior,
             self.window,
             self.links,
-            self.counters,
-            self.numbers,
+            self.status,
             self.scratch,
         )
 
     def open(self, born: float) -> int:
         """A new, empty cluster; its slot."""
         self.make_room_for(np.zeros(0, dtype=np.int64))
-        return int(open_cluster(self.clusters, self.tables, self.counters, born, self.rate))
+        return int(open_cluster(self.clusters, self.tables, self.status, born, self.rate))
 
     def move(self, docs: np.ndarray, target: int) -> None:
         """Documents of the window go to this slot, whatever they had before."""
         for i in docs.tolist():
             entries = slice(int(self.window.starts[i]), int(self.window.starts[i + 1]))
             self.make_room_for(self.window.features[entries])
-            clusters, tables, postings, prior, window, links, counters, numbers, _ = self.arrays()
-            take_out(clusters, tables, postings, prior, window, links, counters, numbers, i)
-            put_in(clusters, tables, postings, prior, window, links, counters, numbers, target, i, True)
+            clusters, tables, postings, prior, window, links, status, _ = self.arrays()
+            take_out(clusters, tables, postings, prior, window, links, status, i)
+            put_in(clusters, tables, postings, prior, window, links, status, target, i, True)
 
     def make_room_for(self, features: np.ndarray) -> None:
         """Room for one more cluster with these features."""
-        while self.counters[st.N_FREE] < 1:
-            self.counters[st.NEED] = st.SLOTS
+        while self.status[0].n_free < 1:
+            self.status[0].need = st.SLOTS
             self._enlarge()
         features = features.astype(np.int32)
         while True:
-            lack = room_for(self.tables, self.postings, self.counters, features, 0, len(features))
+            lack = room_for(self.tables, self.postings, self.status, features, 0, len(features))
             if lack == 0:
                 return
-            self.counters[st.NEED] = st.TABLES if lack == 1 else st.POSTINGS
+            self.status[0].need = st.TABLES if lack == 1 else st.POSTINGS
             self._enlarge()
 
     def _enlarge(self) -> None:
         """More room for whatever the last kernel asked for; in the large arenas little more than is needed."""
-        need = int(self.counters[st.NEED])
+        need = int(self.status[0].need)
         if need == st.SLOTS:
-            self.clusters = st.more_slots(self.clusters, 2 * len(self.clusters.whole), self.counters)
+            self.clusters = st.more_slots(self.clusters, 2 * len(self.clusters.record), self.status)
         elif need == st.TABLES:
             self.tables = st.more_tables(self.tables, st.more_than(len(self.tables.keys)))
         elif need == st.POSTINGS:
@@ -399,4 +393,4 @@ class Engine:
 
 def writable(array: np.ndarray) -> np.ndarray:
     """The array itself if it may be changed, otherwise a copy."""
-    return array if array.flags.writeable and array.flags.c_contiguous else np.array(array, order="C")
+    return array if array.flags.writeable and array.flags.c_contiguous else array.copy(order="C")

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from shoal.errors import BadInput
-from shoal.streams.kernels_over_time import (
+from shoal.streams.time_kernels import (
     ExponentialKernel,
     PeriodicKernel,
     PowerKernel,

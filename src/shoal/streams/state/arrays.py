@@ -7,49 +7,88 @@ older ones are settled and survive only as sums in their cluster (its *base*).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from shoal.base import storable
 
-# columns of Clusters.whole
-ID, COUNT, START, SIZE_CLASS, N_TERMS, N_BASE, FIRST, LAST, HERE, STAMP, LIVE_AT, PINNED = range(12)
-# columns of Clusters.real
-LOG_U, LAST_TIME, BASE_U, BASE_TIME, RATE, BORN, PEAK, PEAK_TIME, BIN_WIDTH, ABSENT, ROSE = range(11)
-# columns of Window.doc and Window.doc_real
-PREV, NEXT, SLOT, NUMBER = range(4)
-TIME, U, WEIGHT, MARGIN = range(4)
-# columns of Prior.block_real
-STRENGTH, EVIDENCE_WEIGHT, MASS, WIDTH = range(4)
-# places in Engine counters and numbers
-N_LIVE, N_FREE, TABLE_TOP, POSTING_TOP, NEXT_ID, NEED, KIND, FAMILY, MOST_TERMS, STAMP_NOW, N_EVENTS, N_DOCS = range(12)
-LOG_ALPHA, U_MAX, EPS, TOL, DRIFT, ORIGIN, FLOOR, HITS, MISSES = range(9)
+Records: TypeAlias = Any  # an np.recarray of one of the following
+
+CLUSTER = np.dtype(
+    [
+        ("id", "i8"),
+        ("n_members", "i8"),
+        ("n_settled", "i8"),  # of these, members that have left the window
+        ("table_start", "i8"),  # its words' block in Tables, and how large that is
+        ("size_class", "i8"),
+        ("n_terms", "i8"),
+        ("first", "i8"),  # its members in the window: a list in time order, -1 if there is none
+        ("last", "i8"),
+        ("here", "i8"),  # the member a sweep has passed last; good while stamp is the sweep's
+        ("stamp", "i8"),
+        ("live_at", "i8"),  # its place in Clusters.live
+        ("pinned", "i8"),
+        ("log_u", "f8"),  # log of the kernel's sum at last_time, over all members up to the last
+        ("last_time", "f8"),
+        ("base_u", "f8"),  # the kernel's sum over settled members, at base_time
+        ("base_time", "f8"),
+        ("rate", "f8"),
+        ("born", "f8"),
+        ("peak", "f8"),
+        ("peak_time", "f8"),
+        ("bin_width", "f8"),  # of Clusters.activity
+        ("absent", "f8"),  # Bernoulli: the gain of a document without any feature
+        ("established_at", "f8"),  # when it first weighed three messages at once; NaN before
+    ]
+)
+DOCUMENT = np.dtype(
+    [
+        ("previous", "i8"),  # the members before and after it in its cluster
+        ("next", "i8"),
+        ("slot", "i8"),
+        ("number", "i8"),  # in order of arrival
+        ("time", "f8"),
+        ("u", "f8"),  # the kernel's sum over its cluster's members up to and with itself
+        ("weight", "f8"),  # the same before it (damped waves)
+        ("margin", "f8"),  # by how many nats its cluster won
+    ]
+)
+BLOCK = np.dtype([("strength", "f8"), ("evidence_weight", "f8"), ("mass", "f8"), ("width", "f8")])
+STATUS = np.dtype(
+    [
+        *(
+            (name, "i8")
+            for name in ("n_live", "n_free", "table_top", "posting_top", "next_id", "need", "kind", "family")
+        ),
+        *((name, "i8") for name in ("most_terms", "stamp_now", "n_events", "n_docs")),
+        *((name, "f8") for name in ("log_alpha", "u_max", "eps", "tol", "drift", "origin", "floor", "hits", "misses")),
+    ]
+)
 # kinds of kernel over time, kinds of likelihood, what a kernel ran out of
 STEP, EXPONENTIAL, WAVES = range(3)
 MULTINOMIAL, BERNOULLI, GAUSSIAN = range(3)
 NOTHING, SLOTS, TABLES, POSTINGS, EVENTS = range(5)
 
-WORTH_TELLING = 3  # a cluster that never weighed so much makes no events and, once gone, leaves no life behind
+MIN_REPORTED_SIZE = 3  # a cluster that never weighed so much makes no events and, once gone, leaves no life behind
 SMALLEST_TABLE, SMALLEST_POSTING, N_CLASSES = 16, 4, 28
-LIFE_BINS = 32
+HISTORY_BINS = 32
 SMALL_ARENA = 1 << 20
 
 
 @storable
 class Clusters(NamedTuple):
-    whole: np.ndarray  # (slots, 12) int64
-    real: np.ndarray  # (slots, 11) float64
+    record: Records  # (slots,) of CLUSTER
     totals: np.ndarray  # (slots, blocks) sum of counts in each block of features
     log_gamma: np.ndarray  # (slots, blocks) log Gamma(total + strength)
     log_unit: np.ndarray  # (slots, blocks) log(1 + total / strength), about what a word that does not match costs
-    base_wave: np.ndarray  # (slots, waves, 2) the kernel's sums over the settled members, at BASE_TIME
-    life: np.ndarray  # (slots, LIFE_BINS) settled members by age
+    base_wave: np.ndarray  # (slots, waves, 2) the kernel's sums over the settled members, at base_time
+    activity: np.ndarray  # (slots, HISTORY_BINS) settled members by age
     moments: np.ndarray  # (slots, features, 2) sums and squares (Gaussian only)
-    grid_u: np.ndarray  # (slots, rates) what BASE_U would be at each rate that learning considers; 0: nobody settled
+    grid_u: np.ndarray  # (slots, rates) what base_u would be at each rate that learning considers; 0: nobody settled
     grid_log_w: np.ndarray  # (slots, rates) sum of log w over settled members after the first, at each rate
-    live: np.ndarray  # (slots,) the first N_LIVE are the live slots
-    free: np.ndarray  # (slots,) the first N_FREE are free
+    live: np.ndarray  # (slots,) the first n_live are the live slots
+    free: np.ndarray  # (slots,) the first n_free are free
 
 
 @storable
@@ -76,33 +115,29 @@ class Postings(NamedTuple):
 
 @storable
 class Window(NamedTuple):
-    doc: np.ndarray  # (documents, 4) PREV and NEXT in its cluster, SLOT, NUMBER
-    # (documents, 4) TIME, U (kernel sum including itself), WEIGHT (before it), MARGIN (how sure, in nats)
-    doc_real: np.ndarray
+    docs: Records  # (documents,) of DOCUMENT
     doc_wave: np.ndarray  # (documents, waves, 2)
     starts: np.ndarray  # (documents + 1,) into features and counts
     features: np.ndarray  # int32
     counts: np.ndarray  # float32
     lengths: np.ndarray  # (documents, blocks)
-    rows: np.ndarray  # (documents, features) dense rows (Gaussian only)
+    dense: np.ndarray  # (documents, features) dense rows (Gaussian only)
 
 
 @storable
 class Prior(NamedTuple):
     seen: np.ndarray  # (features,) background counts, the shape of the base measure
     block: np.ndarray  # (features,) which kind of evidence: 0 words, 1.. others
-    block_real: np.ndarray  # (blocks, 4)
+    blocks: Records  # (blocks,) of BLOCK
     gaussian: np.ndarray  # (features, 4) mean, pseudo-count, shape, scale of the Normal-Gamma prior
 
 
 class Links(NamedTuple):
     """What the kernels over time need: clusters and documents as lists in time order."""
 
-    whole: np.ndarray
-    real: np.ndarray
+    record: Records
     base_wave: np.ndarray
-    doc: np.ndarray
-    doc_real: np.ndarray
+    docs: Records
     doc_wave: np.ndarray
     waves: np.ndarray  # (3, waves) amplitude, decay, frequency
 
@@ -118,17 +153,21 @@ class Scratch(NamedTuple):
     fresh: np.ndarray  # (blocks,) what a document's length gains in a new cluster
 
 
+def records(n: int, dtype: np.dtype[Any]) -> Records:
+    """``n`` records of zeros, whose fields are attributes (``records(3, CLUSTER).born``)."""
+    return np.zeros(n, dtype=dtype).view(np.recarray)
+
+
 def empty_clusters(slots: int, n_blocks: int, n_waves: int, n_dense: int, n_rates: int = 0) -> Clusters:
-    whole = np.zeros((slots, 12), dtype=np.int64)
-    whole[:, [ID, FIRST, LAST, HERE]] = -1
+    record = records(slots, CLUSTER)
+    record.id = record.first = record.last = record.here = -1
     return Clusters(
-        whole,
-        np.zeros((slots, 11)),
+        record,
         np.zeros((slots, n_blocks)),
         np.zeros((slots, n_blocks)),
         np.zeros((slots, n_blocks)),
         np.zeros((slots, n_waves, 2)),
-        np.zeros((slots, LIFE_BINS), dtype=np.float32),
+        np.zeros((slots, HISTORY_BINS), dtype=np.float32),
         np.zeros((slots, n_dense, 2)),
         np.zeros((slots, n_rates)),
         np.zeros((slots, n_rates)),
@@ -158,10 +197,8 @@ def empty_postings(n_features: int, size: int) -> Postings:
 
 
 def empty_window(n_docs: int, n_entries: int, n_blocks: int, n_waves: int, n_dense: int) -> Window:
-    doc = np.full((n_docs, 4), -1, dtype=np.int64)
     return Window(
-        doc,
-        np.zeros((n_docs, 4)),
+        records(n_docs, DOCUMENT),
         np.zeros((n_docs, n_waves, 2)),
         np.zeros(n_docs + 1, dtype=np.int64),
         np.zeros(n_entries, dtype=np.int32),
@@ -184,24 +221,28 @@ def empty_scratch(slots: int, longest: int, n_blocks: int) -> Scratch:
     )
 
 
-def longer(array: np.ndarray, size: int, fill: float = 0) -> np.ndarray:
+def longer(array: Any, size: int, fill: float = 0) -> Any:
     """A copy with more rows."""
-    out = np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
+    out = (
+        np.full((size, *array.shape[1:]), fill, dtype=array.dtype)
+        if fill
+        else np.zeros_like(array, shape=(size, *array.shape[1:]))
+    )
     out[: len(array)] = array
     return out
 
 
-def more_slots(clusters: Clusters, slots: int, counters: np.ndarray) -> Clusters:
+def more_slots(clusters: Clusters, slots: int, status: Records) -> Clusters:
     """Room for more clusters; the new slots are free."""
-    old = len(clusters.whole)
+    old = len(clusters.record)
     widths = (each.shape[1] for each in (clusters.totals, clusters.base_wave, clusters.moments, clusters.grid_u))
     fresh = empty_clusters(slots, *widths)
     for array, bigger in zip(clusters, fresh, strict=True):
         bigger[:old] = array
-    n_free = int(counters[N_FREE])
+    n_free = int(status[0].n_free)
     fresh.free[: slots - old] = np.arange(slots - 1, old - 1, -1)
     fresh.free[slots - old : slots - old + n_free] = clusters.free[:n_free]
-    counters[N_FREE] = n_free + slots - old
+    status[0].n_free = n_free + slots - old
     return fresh
 
 

@@ -4,20 +4,11 @@
 import math
 
 from shoal.jit import kernel
-from shoal.streams.likelihood_kernels import growth, log_rising, prepare
-from shoal.streams.state import (
-    EVIDENCE_WEIGHT,
+from shoal.streams.kernels.likelihood_kernels import growth, log_rising, prepare
+from shoal.streams.kernels.weight_kernels import log_weight
+from shoal.streams.state.arrays import (
     EXPONENTIAL,
-    KIND,
-    LAST,
-    LAST_TIME,
-    LOG_ALPHA,
-    LOG_U,
-    RATE,
-    STRENGTH,
-    TIME,
 )
-from shoal.streams.weight_kernels import log_weight
 
 HOPELESS = 30.0  # nats behind the best by the quick score: not worth an exact one
 N_PARTS = 4  # the budget of index entries is spent in so many parts
@@ -33,8 +24,8 @@ def posting_gains(postings, gain, touched, feature, amount, base, weight, n_touc
     for at in range(start, start + postings.length[feature]):
         slot, count = slots[at], float(amounts[at])
         ratio = math.log(1.0 + count * per_count) if once else log_rising(count / scale, base, amount)
-        # A word whose count fell to 0 gains 0, but a difference of log Gammas may round to -1e-15. A gain below 0 would not
-        # be noted in `touched`, never be cleared, and gather the gains of every later document.
+        # A word whose count fell to 0 gains 0, but a difference of log Gammas may round to -1e-15. A gain below 0
+        # would not be noted in `touched`, never be cleared, and gather the gains of every later document.
         more = max(0.0, weight * ratio)
         # no branch: whether a cluster was met before is a coin that no processor can guess
         had = gain[slot]
@@ -55,7 +46,7 @@ def word_gains(postings, prior, window, scratch, first, entry, n_touched, scale)
         feature,
         float(window.counts[entry]),
         scratch.bases[entry - first],
-        prior.block_real[prior.block[feature], EVIDENCE_WEIGHT],
+        prior.blocks[prior.block[feature]].evidence_weight,
         n_touched,
         scale,
     )
@@ -81,18 +72,18 @@ def sort_rare_first(postings, window, scratch, i):
 def tail_log_weight(links, kind, c, t):
     """log w(t, c) from the cluster's last member, cheaply."""
     if kind == EXPONENTIAL:
-        return links.real[c, LOG_U] - links.real[c, RATE] * max(0.0, t - links.real[c, LAST_TIME])
-    return log_weight(links, kind, c, links.whole[c, LAST], t)
+        return links.record[c].log_u - links.record[c].rate * max(0.0, t - links.record[c].last_time)
+    return log_weight(links, kind, c, links.record[c].last, t)
 
 
 @kernel
-def indexed_candidates(clusters, tables, postings, prior, window, links, counters, numbers, scratch, i, budget, n_best):
+def indexed_candidates(clusters, tables, postings, prior, window, links, status, scratch, i, budget, n_best):
     """The n_best clusters by a quick score over the document's rarest words, within a budget of posting entries.
 
     Where a part of the budget already shows one cluster far ahead of all others and of a new one, it ends there.
     """
-    prepare(prior, window, numbers, scratch, i)
-    scale = growth(numbers, window.doc_real[i, TIME])
+    prepare(prior, window, status, scratch, i)
+    scale = growth(status, window.docs[i].time)
     n_words = sort_rare_first(postings, window, scratch, i)
     total = 0.0
     for block in range(window.lengths.shape[1]):
@@ -108,8 +99,8 @@ def indexed_candidates(clusters, tables, postings, prior, window, links, counter
             x += 1
         if x > before:
             fraction = looked / total if total > 0.0 else 1.0
-            m = best_touched(clusters, prior, window, links, counters, scratch, i, n_touched, fraction, scale, n_best)
-            if m == 1 and scratch.scores[0] > numbers[LOG_ALPHA] + HOPELESS:
+            m = best_touched(clusters, prior, window, links, status, scratch, i, n_touched, fraction, scale, n_best)
+            if m == 1 and scratch.scores[0] > status[0].log_alpha + HOPELESS:
                 break
     for x in range(n_touched):
         gain[touched[x]] = 0.0
@@ -117,22 +108,22 @@ def indexed_candidates(clusters, tables, postings, prior, window, links, counter
 
 
 @kernel
-def best_touched(clusters, prior, window, links, counters, scratch, i, n_touched, fraction, scale, n_best):
+def best_touched(clusters, prior, window, links, status, scratch, i, n_touched, fraction, scale, n_best):
     """The n_best of the clusters that hold some of the words looked at, less those without hope; in falling order."""
-    t = window.doc_real[i, TIME]
+    t = window.docs[i].time
     # what a word that does not match costs, times the words looked at
-    words = prior.block_real[0, EVIDENCE_WEIGHT] * fraction * window.lengths[i, 0]
+    words = prior.blocks[0].evidence_weight * fraction * window.lengths[i, 0]
     touched, gain, scores, candidates = scratch.touched, scratch.gain, scratch.scores, scratch.candidates
-    real, log_unit = clusters.real, clusters.log_unit
-    simple = counters[KIND] == EXPONENTIAL and scale == 1.0 and window.lengths.shape[1] == 1
+    record, log_unit = clusters.record, clusters.log_unit
+    simple = status[0].kind == EXPONENTIAL and scale == 1.0 and window.lengths.shape[1] == 1
     m = 0
     for x in range(n_touched):
         c = touched[x]
         if simple:
-            score = gain[c] + real[c, LOG_U] - real[c, RATE] * max(0.0, t - real[c, LAST_TIME])
+            score = gain[c] + record[c].log_u - record[c].rate * max(0.0, t - record[c].last_time)
             score -= words * log_unit[c, 0]
         else:
-            score = gain[c] + tail_log_weight(links, counters[KIND], c, t)
+            score = gain[c] + tail_log_weight(links, status[0].kind, c, t)
             score -= length_cost(clusters, prior, window, c, i, scale, fraction)
         m = keep_best(scores, candidates, m, n_best, score, c)
     while m > 1 and scores[m - 1] < scores[0] - HOPELESS:
@@ -146,8 +137,8 @@ def length_cost(clusters, prior, window, c, i, scale, fraction):
     for block in range(window.lengths.shape[1]):
         unit = clusters.log_unit[c, block]
         if scale != 1.0:
-            unit = math.log1p(clusters.totals[c, block] / (scale * prior.block_real[block, STRENGTH]))
-        cost += prior.block_real[block, EVIDENCE_WEIGHT] * fraction * window.lengths[i, block] * unit
+            unit = math.log1p(clusters.totals[c, block] / (scale * prior.blocks[block].strength))
+        cost += prior.blocks[block].evidence_weight * fraction * window.lengths[i, block] * unit
     return cost
 
 

@@ -1,6 +1,6 @@
 """The life of a cluster: born, at its peak, last seen, how large over time, what became of it; and events.
 
-Live clusters keep their life in the engine's arrays. When a cluster is retired its life is written down here, in memory
+Live clusters keep their life in the state's arrays. When a cluster is retired its life is written down here, in memory
 or, for a stream without end, in a history folder.
 """
 
@@ -16,14 +16,14 @@ import numpy as np
 
 from shoal.base import storable
 from shoal.errors import BadInput, BadSource
-from shoal.streams import state as st
-from shoal.streams.engine import Engine, writable
-from shoal.streams.state import WORTH_TELLING
+from shoal.streams.state import arrays as st
+from shoal.streams.state.arrays import MIN_REPORTED_SIZE
+from shoal.streams.state.stream_state import StreamState, writable
 
 
 @storable
 @dataclass
-class Life:
+class ClusterHistory:
     """One cluster over time."""
 
     id: int
@@ -41,25 +41,25 @@ class Life:
     amounts: list[float] = field(default_factory=list)
     base_u: float = 0.0  # what revival needs
     base_wave: list[float] = field(default_factory=list)
-    wakes: float | None = None  # when a periodic kernel will want it back
-    rose: float | None = None  # when it first weighed as much as three messages at once: the day a story breaks
+    reactivates_at: float | None = None  # when a periodic kernel will want it back
+    established_at: float | None = None  # when it first weighed as much as three messages at once
 
     def times(self) -> np.ndarray:
         """Where each step of ``counts`` begins."""
         return self.born + self.step * np.arange(len(self.counts))
 
 
-def life_from_members(id_: int, times: np.ndarray, bins: int = st.LIFE_BINS) -> Life:
+def history_from_members(id_: int, times: np.ndarray, bins: int = st.HISTORY_BINS) -> ClusterHistory:
     """A life straight from the times of its members.
 
-    >>> life = life_from_members(7, np.array([0.0, 1.0, 1.5, 8.0]), bins=4)
+    >>> life = history_from_members(7, np.array([0.0, 1.0, 1.5, 8.0]), bins=4)
     >>> life.born, life.last_seen, life.peak, life.counts
     (0.0, 8.0, 0.0, [3.0, 0.0, 0.0, 1.0])
     """
     born, last = float(times.min()), float(times.max())
     counts, edges = np.histogram(times, bins=bins, range=(born, last if last > born else born + 1.0))
     step = float(edges[1] - edges[0]) if last > born else 0.0
-    return Life(
+    return ClusterHistory(
         int(id_),
         born,
         last,
@@ -67,16 +67,16 @@ def life_from_members(id_: int, times: np.ndarray, bins: int = st.LIFE_BINS) -> 
         len(times),
         [float(count) for count in (counts if step else counts[:1])],
         step,
-        rose=float(np.sort(times)[WORTH_TELLING - 1]) if len(times) >= WORTH_TELLING else None,
+        established_at=float(np.sort(times)[MIN_REPORTED_SIZE - 1]) if len(times) >= MIN_REPORTED_SIZE else None,
     )
 
 
-def life_of_slot(engine: Engine, slot: int) -> Life:
+def history_of_slot(state: StreamState, slot: int) -> ClusterHistory:
     """The life of a live cluster: its settled members, and those still in the window."""
-    whole, real = engine.clusters.whole[slot], engine.clusters.real[slot]
-    counts = engine.clusters.life[slot].astype(float)
-    times = engine.window.doc_real[: engine.n_docs, st.TIME][engine.window.doc[: engine.n_docs, st.SLOT] == slot]
-    born, width = float(real[st.BORN]), float(real[st.BIN_WIDTH])
+    record = state.clusters.record[slot]
+    counts = state.clusters.activity[slot].astype(float)
+    times = state.window.docs.time[: state.n_docs][state.window.docs.slot[: state.n_docs] == slot]
+    born, width = float(record.born), float(record.bin_width)
     if times.size:
         born = min(born, float(times.min()))
         width = width or float(times.max() - born) / 8 or 0.0
@@ -85,16 +85,16 @@ def life_of_slot(engine: Engine, slot: int) -> Life:
         np.add.at(counts, bins, 1.0)
     filled = np.flatnonzero(counts)
     counts = counts[: int(filled[-1]) + 1] if filled.size else counts[:1]
-    return Life(
-        int(whole[st.ID]),
+    return ClusterHistory(
+        int(record.id),
         born,
-        float(real[st.LAST_TIME]),
+        float(record.last_time),
         float(born + width * int(np.argmax(counts))),
-        int(whole[st.COUNT]),
+        int(record.n_members),
         counts.tolist(),
         width,
-        pinned=bool(whole[st.PINNED]),
-        rose=None if np.isnan(real[st.ROSE]) else float(real[st.ROSE]),
+        pinned=bool(record.pinned),
+        established_at=None if np.isnan(record.established_at) else float(record.established_at),
     )
 
 
@@ -104,7 +104,7 @@ class History:
     """Lives of clusters that are gone, and labels that no longer change."""
 
     folder: str | None = None
-    lives: dict[int, Life] = field(default_factory=dict)  # in memory: all without a folder, dormant ones with it
+    retired: dict[int, ClusterHistory] = field(default_factory=dict)  # with a folder: dormant ones only
     merged: dict[int, int] = field(default_factory=dict)  # emptied clusters and who got their documents
     names: dict[int, str] = field(default_factory=dict)
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # by number of arrival
@@ -140,36 +140,36 @@ class History:
             self.labels[numbers], self.times[numbers] = labels, times
         self.n_labels = beyond
 
-    def retire(self, life: Life) -> None:
+    def retire(self, life: ClusterHistory) -> None:
         """A cluster is gone; those that mattered are remembered."""
         life.alive = False
         self.n_retired += 1
-        if life.size < WORTH_TELLING and life.wakes is None:
+        if life.size < MIN_REPORTED_SIZE and life.reactivates_at is None:
             return
         if self.folder is not None:
             with open(Path(self.folder) / "clusters.jsonl", "a") as out:
                 out.write(json.dumps(asdict(life)) + "\n")
-        if self.folder is None or life.wakes is not None:
-            self.lives[life.id] = life
+        if self.folder is None or life.reactivates_at is not None:
+            self.retired[life.id] = life
 
-    def all_lives(self) -> Iterator[Life]:
+    def all_retired(self) -> Iterator[ClusterHistory]:
         """Every retired life worth telling, read back from the folder where there is one."""
         path = Path(self.folder) / "clusters.jsonl" if self.folder is not None else None
         if path is None:
-            yield from self.lives.values()
+            yield from self.retired.values()
         elif path.exists():
             with open(path) as lines:
                 latest = {life["id"]: life for life in map(json.loads, lines)}
-            yield from (Life(**life) for life in latest.values())
+            yield from (ClusterHistory(**life) for life in latest.values())
 
-    def life(self, id_: int) -> Life:
+    def life(self, id_: int) -> ClusterHistory:
         """One retired life."""
-        if id_ in self.lives:
-            return self.lives[id_]
-        for life in self.all_lives():
+        if id_ in self.retired:
+            return self.retired[id_]
+        for life in self.all_retired():
             if life.id == id_:
                 return life
-        raise BadInput(f"no retired cluster has id {id_} (those that never had {WORTH_TELLING} members are not kept).")
+        raise BadInput(f"no retired cluster has id {id_} (below {MIN_REPORTED_SIZE} members none is kept).")
 
 
 def patch(path: Path, kind: str, first: int, places: np.ndarray, values: np.ndarray) -> None:
@@ -198,12 +198,12 @@ def follow(merged: dict[int, int], id_: int) -> int:
     return id_
 
 
-def bursts(life: Life, *, least: int = 5, factor: float = 3.0) -> list[float]:
+def bursts(life: ClusterHistory, *, least: int = 5, factor: float = 3.0) -> list[float]:
     """Times at which a cluster spoke much more than it usually does: the first step of each run above the bar.
 
     The bar is ``factor`` times the mean of the other steps, and at least ``least`` members in a step.
 
-    >>> bursts(Life(0, 0.0, 9.0, 3.0, 26, [1, 1, 2, 20, 1, 1], 1.5))
+    >>> bursts(ClusterHistory(0, 0.0, 9.0, 3.0, 26, [1, 1, 2, 20, 1, 1], 1.5))
     [4.5]
     """
     counts = np.asarray(life.counts, dtype=float)
@@ -215,15 +215,17 @@ def bursts(life: Life, *, least: int = 5, factor: float = 3.0) -> list[float]:
     return [float(at) for at in life.times()[begins]]
 
 
-def events_of(lives: list[Life], edits: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def events_of(lives: list[ClusterHistory], edits: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Births, bursts, merges and deaths in order of time, for clusters that had enough members to matter."""
     events = list(edits)
     for life in lives:
-        if life.size < WORTH_TELLING or life.rose is None:
+        if life.size < MIN_REPORTED_SIZE or life.established_at is None:
             continue
-        # one early message that happened to share the words is no story: the birth is when it rose
-        events.append({"kind": "birth", "id": life.id, "into": None, "at": life.rose})
-        events += [{"kind": "burst", "id": life.id, "into": None, "at": at} for at in bursts(life) if at > life.rose]
+        # one early message that happened to share the words is no story: a cluster is born when it is established
+        events.append({"kind": "birth", "id": life.id, "into": None, "at": life.established_at})
+        events += [
+            {"kind": "burst", "id": life.id, "into": None, "at": at} for at in bursts(life) if at > life.established_at
+        ]
         if not life.alive:
             kind = "death" if life.merged_into is None else "merge"
             events.append({"kind": kind, "id": life.id, "into": life.merged_into, "at": life.last_seen})

@@ -6,9 +6,9 @@ import math
 import numpy as np
 
 from shoal.jit import kernel
-from shoal.streams.likelihood_kernels import HUGE, log_gamma, pseudo_count
-from shoal.streams.state import BASE_TIME, N_BASE, PREV, SIZE_CLASS, SLOT, SMALLEST_TABLE, START, STRENGTH, TIME
-from shoal.streams.weight_kernels import carry_wave, wave_weight
+from shoal.streams.kernels.likelihood_kernels import HUGE, log_gamma, pseudo_count
+from shoal.streams.kernels.weight_kernels import carry_wave, wave_weight
+from shoal.streams.state.arrays import SMALLEST_TABLE
 
 FEW = 16.0  # so many factors are multiplied rather than taken from log Gamma
 
@@ -86,10 +86,10 @@ def grid_update(clusters, window, upto, rates, log_alphas, total_u, clock, keep,
     n_rates, n_alphas = len(rates), len(log_alphas)
     totals, alphas = np.zeros(n_rates), np.exp(log_alphas)
     for i in range(upto):
-        c, t = window.doc[i, SLOT], window.doc_real[i, TIME]
+        c, t = window.docs[i].slot, window.docs[i].time
         first = clusters.grid_u[c, 0] == 0.0
         gap = max(0.0, t - clock[0])
-        since = max(0.0, t - clusters.real[c, BASE_TIME])
+        since = max(0.0, t - clusters.record[c].base_time)
         for g in range(n_rates):
             totals[g] = total_u[g] * math.exp(-rates[g] * gap)
             total_u[g] = totals[g] + 1.0
@@ -103,7 +103,7 @@ def grid_update(clusters, window, upto, rates, log_alphas, total_u, clock, keep,
             for a in range(n_alphas):
                 gain = log_alphas[a] if first else log_w
                 log_liks[g, a] = keep * log_liks[g, a] + gain - math.log(totals[g] + alphas[a])
-        clusters.real[c, BASE_TIME] = t
+        clusters.record[c].base_time = t
         clock[0] = max(clock[0], t)
 
 
@@ -112,8 +112,8 @@ def births_update(clusters, window, upto, waves, log_alphas, total_wave, clock, 
     """Add the documents that settle to the likelihood of every concentration on a grid, for any kernel."""
     alphas = np.exp(log_alphas)
     for i in range(upto):
-        c, t = window.doc[i, SLOT], window.doc_real[i, TIME]
-        first = window.doc[i, PREV] < 0 and clusters.whole[c, N_BASE] == 0
+        c, t = window.docs[i].slot, window.docs[i].time
+        first = window.docs[i].previous < 0 and clusters.record[c].n_settled == 0
         gap = max(0.0, t - clock[0])
         total = wave_weight(waves, total_wave, gap)
         carry_wave(waves, total_wave, gap, total_wave)
@@ -126,17 +126,17 @@ def births_update(clusters, window, upto, waves, log_alphas, total_wave, clock, 
 def strength_evidence(clusters, tables, prior, floor, slots, factors, out):
     """log P(words of these clusters), up to a constant, when their base measure is made stronger by each factor."""
     out[:] = 0.0
-    strength, log_factors = prior.block_real[0, STRENGTH], np.log(factors)
+    strength, log_factors = prior.blocks[0].strength, np.log(factors)
     keys, counts, block_of = tables.keys, tables.counts, prior.block
-    block_real, seen = prior.block_real, prior.seen
+    blocks, seen = prior.blocks, prior.seen
     products = np.ones(len(factors))
     n_words = 0
     for c in slots:
-        start = clusters.whole[c, START]
+        start = clusters.record[c].table_start
         for k in range(len(factors)):
             total = factors[k] * strength
             out[k] += log_gamma(total) - log_gamma(total + clusters.totals[c, 0])
-        for at in range(start, start + (SMALLEST_TABLE << clusters.whole[c, SIZE_CLASS])):
+        for at in range(start, start + (SMALLEST_TABLE << clusters.record[c].size_class)):
             feature = keys[at]
             if feature < 0 or counts[at] <= 0.0 or block_of[feature] != 0:
                 continue
@@ -145,7 +145,7 @@ def strength_evidence(clusters, tables, prior, floor, slots, factors, out):
             n_words += 1
             if count == 1.0:
                 continue
-            base = pseudo_count(seen, block_real, floor, feature, 0)
+            base = pseudo_count(seen, blocks, floor, feature, 0)
             if count <= FEW and count == math.floor(count):
                 for k in range(len(factors)):
                     for more in range(1, int(count)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from shoal.streams.stream_kernels import same_pairs
+from shoal.streams.kernels.pass_kernels import same_pairs
 
 
 def number_posterior(samples: np.ndarray) -> np.ndarray:

@@ -11,20 +11,20 @@ from sklearn.utils import check_random_state
 
 from shoal.errors import BadInput
 from shoal.streams import priors
-from shoal.streams import state as st
-from shoal.streams.engine import Engine
 from shoal.streams.evidence import Evidence, blocks_of
-from shoal.streams.kernels_over_time import ExponentialKernel, StepKernel, TimeKernel, as_kernel
-from shoal.streams.lives import History
-from shoal.streams.online import typical_gap
+from shoal.streams.history import History
+from shoal.streams.inference.rate_learning import typical_gap
+from shoal.streams.inference.streaming import PRIOR_DOCUMENTS, Stream
 from shoal.streams.options import as_inference
-from shoal.streams.streaming import PRIOR_DOCUMENTS, Stream
+from shoal.streams.state import arrays as st
+from shoal.streams.state.stream_state import StreamState
+from shoal.streams.time_kernels import ExponentialKernel, StepKernel, TimeKernel, as_kernel
 
 if TYPE_CHECKING:
     from shoal.data import Vocabulary
 
 
-class Beginnings:
+class Initialization:
     """Mixed into the estimator."""
 
     kernel: TimeKernel | None
@@ -35,12 +35,12 @@ class Beginnings:
     drift: float
     evidence: Sequence[Evidence]
     inference: Any
-    history: str | None
+    history_dir: str | None
     random_state: Any
     stream_: Stream
     vocabulary_: Vocabulary
 
-    def _judge(self) -> int:
+    def _validate_options(self) -> int:
         if self.likelihood not in priors.FAMILIES:
             raise BadInput(f"likelihood={self.likelihood!r} is not one of {', '.join(map(repr, priors.FAMILIES))}.")
         for name in ("concentration", "strength"):
@@ -121,7 +121,7 @@ class Beginnings:
             if name in vars(self):
                 delattr(self, name)
         options = as_inference(self.inference)
-        engine = Engine.start(
+        state = StreamState.start(
             kernel=kernel,
             concentration=concentration,
             family=family,
@@ -134,9 +134,9 @@ class Beginnings:
         )
         rate = None if self._learns_rate() else float(kernel.waves().decay[0])
         self.stream_ = Stream(
-            engine,
+            state,
             options,
-            History(self.history),
+            History(self.history_dir),
             running=isinstance(self.base, str) and self.base == "background" and family == st.MULTINOMIAL,
             rate=None if options.learn and isinstance(kernel, ExponentialKernel) else rate,
             concentration=None if options.learn else self.concentration,
@@ -145,17 +145,15 @@ class Beginnings:
 
     def _widen(self, n_features: int) -> None:
         """Columns that were added: each goes to the block its name says."""
-        engine = self.stream_.engine
-        before = len(engine.prior.seen)
+        state = self.stream_.state
+        before = len(state.prior.seen)
         if n_features <= before:
             return
-        engine.widen(n_features)
+        state.widen(n_features)
         if self.evidence:
             names = self.vocabulary_
             blocks = blocks_of(
                 (names[column] for column in range(before, n_features)), n_features - before, tuple(self.evidence)
             )
-            engine.prior.block[before:] = blocks
-            engine.prior.block_real[:, st.WIDTH] = np.maximum(
-                1, np.bincount(engine.prior.block, minlength=len(engine.prior.block_real))
-            )
+            state.prior.block[before:] = blocks
+            state.prior.blocks.width = np.maximum(1, np.bincount(state.prior.block, minlength=len(state.prior.blocks)))

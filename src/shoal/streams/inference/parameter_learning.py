@@ -1,6 +1,6 @@
 """Learning the concentration and the kernel's parameters: the M step of stochastic EM, and draws from their posterior.
 
-Given samples S of the labels, maximise the mean of log P(S | T) = K log alpha + sum log w_i - sum log(T_i + alpha).
+Given samples S of the labels, maximize the mean of log P(S | T) = K log alpha + sum log w_i - sum log(T_i + alpha).
 For a fixed kernel the best alpha solves K = sum alpha / (T_i + alpha), which has one root; only the kernel is searched.
 """
 
@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.optimize import brentq, minimize, minimize_scalar
 
-from shoal.streams import learning_kernels
-from shoal.streams import state as st
-from shoal.streams.kernels_over_time import ExponentialKernel, StepKernel, TimeKernel
+from shoal.streams.kernels import learning_kernels
+from shoal.streams.state import arrays as st
+from shoal.streams.time_kernels import ExponentialKernel, StepKernel, TimeKernel
 
 if TYPE_CHECKING:
-    from shoal.streams.engine import Engine
+    from shoal.streams.state.stream_state import StreamState
 
 STRENGTH_STEPS = np.array([0.7, 0.85, 1.0, 1.18, 1.4])
 MANY_CLUSTERS = 200  # enough to judge the strength by
@@ -91,11 +91,11 @@ def rate_range(times: np.ndarray) -> tuple[float, float]:
     return SLOWEST / span, FASTEST * (len(times) - 1) / span
 
 
-def maximise(times: np.ndarray, samples: Sequence[np.ndarray], kernel: TimeKernel) -> tuple[TimeKernel, float]:
+def maximize(times: np.ndarray, samples: Sequence[np.ndarray], kernel: TimeKernel) -> tuple[TimeKernel, float]:
     """The kernel of the same kind, and the concentration, that explain these labels best."""
     if isinstance(kernel, ExponentialKernel):
-        return _maximise_rate(times, samples)
-    return _maximise_any(times, samples, kernel)
+        return _maximize_rate(times, samples)
+    return _maximize_any(times, samples, kernel)
 
 
 def _profile(times: np.ndarray, samples: Sequence[np.ndarray]) -> Callable[[TimeKernel], tuple[float, float]]:
@@ -120,7 +120,7 @@ def _profile(times: np.ndarray, samples: Sequence[np.ndarray]) -> Callable[[Time
     return at
 
 
-def _maximise_rate(times: np.ndarray, samples: Sequence[np.ndarray]) -> tuple[TimeKernel, float]:
+def _maximize_rate(times: np.ndarray, samples: Sequence[np.ndarray]) -> tuple[TimeKernel, float]:
     at = _profile(times, samples)
     slowest, fastest = rate_range(times)
     grid = np.linspace(math.log(slowest), math.log(fastest), 25)
@@ -136,7 +136,7 @@ def _maximise_rate(times: np.ndarray, samples: Sequence[np.ndarray]) -> tuple[Ti
     return kernel, at(kernel)[1]
 
 
-def _maximise_any(times: np.ndarray, samples: Sequence[np.ndarray], kernel: TimeKernel) -> tuple[TimeKernel, float]:
+def _maximize_any(times: np.ndarray, samples: Sequence[np.ndarray], kernel: TimeKernel) -> tuple[TimeKernel, float]:
     at = _profile(times, samples)
     start = kernel.parameters()
     if isinstance(kernel, StepKernel) or start.size == 0:
@@ -241,19 +241,19 @@ def slice_step(
         left, right = (at[which], right) if at[which] < here else (left, at[which])
 
 
-def learn_strength(engine: Engine, times_likeliest: float = 1.0) -> None:
+def learn_strength(state: StreamState, times_likeliest: float = 1.0) -> None:
     """Move the strength of the words' base measure a step towards what the present clusters make likeliest.
 
     ``times_likeliest`` aims at a multiple of it.
     """
-    live = engine.live[engine.clusters.whole[engine.live, st.COUNT] > 1]
-    if live.size < 2 or engine.counters[st.FAMILY] != st.MULTINOMIAL or engine.numbers[st.DRIFT] > 0.0:
+    live = state.live[state.clusters.record.n_members[state.live] > 1]
+    if live.size < 2 or state.status[0].family != st.MULTINOMIAL or state.status[0].drift > 0.0:
         return
     some = np.ascontiguousarray(np.sort(live)[:: 1 + live.size // MANY_CLUSTERS])
-    floor, block = float(engine.numbers[st.FLOOR]), engine.prior.block_real[0]
+    floor, block = float(state.status[0].floor), state.prior.blocks[0]
     log_probs = np.zeros(STRENGTH_STEPS.size)
     learning_kernels.strength_evidence(
-        engine.clusters, engine.tables, engine.prior, floor, some, STRENGTH_STEPS / times_likeliest, log_probs
+        state.clusters, state.tables, state.prior, floor, some, STRENGTH_STEPS / times_likeliest, log_probs
     )
-    stronger = float(block[st.STRENGTH] * STRENGTH_STEPS[int(np.argmax(log_probs))])
-    engine.set_strength(min(max(stronger, 0.1), float(block[st.WIDTH])))
+    stronger = float(block.strength * STRENGTH_STEPS[int(np.argmax(log_probs))])
+    state.set_strength(min(max(stronger, 0.1), float(block.width)))

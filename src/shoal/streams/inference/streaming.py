@@ -1,0 +1,285 @@
+"""One pass over a stream: assignment on arrival, a short window that is re-sampled, settling, learning, retirement.
+
+What happens depends on the documents and the options, not on how the documents were cut into calls: work that belongs
+to a batch is done whenever the number of documents seen is a multiple of ``batch``.
+"""
+
+from __future__ import annotations
+
+import math
+from copy import copy
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from shoal.base import storable
+from shoal.streams.history import ClusterHistory, History, history_of_slot
+from shoal.streams.inference.parameter_learning import learn_strength
+from shoal.streams.inference.rate_learning import BirthLearner, GridLearner, typical_gap
+from shoal.streams.kernels import pass_kernels as passes
+from shoal.streams.kernels.visit_kernels import close_cluster
+from shoal.streams.options import Inference
+from shoal.streams.state import arrays as st
+from shoal.streams.state.cluster_view import log_weights, reopen, words_of
+from shoal.streams.state.stored_state import from_columns, to_columns
+from shoal.streams.state.stream_state import StreamState
+from shoal.streams.time_kernels import ExponentialKernel
+
+# This constant and FRAGMENTED were chosen on MStream's four streams of short texts. Halved or doubled they cost up to
+# .03 of NMI on one of the four (benchmarks/streams_short_text.py sensitivity).
+PRIOR_DOCUMENTS = 15.0  # the base measure begins as strong as so many documents
+STRENGTH_EVERY = 4  # batches between looks at how strong the base measure should be
+FRAGMENTED = 2.0  # one pass leaves true clusters in pieces, whose words ask for half the strength of the whole
+FARTHEST_GROWTH = 15.0  # counts that drift are brought back to scale when the scale has grown by e^15
+
+
+@storable
+@dataclass
+class Stream:
+    """A stream in progress."""
+
+    state: StreamState
+    options: Inference
+    history: History
+    running: bool = True  # the base measure follows the background
+    rate: float | None = None  # given, or None to learn it
+    concentration: float | None = None
+    strength: float | None = None
+    learner: GridLearner | None = None
+    births: BirthLearner | None = None  # instead of the learner, where the kernel is neither exponential nor a step
+    n_seen: int = 0
+    now: float = -math.inf
+    n_late: int = 0
+    out_of_order: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.state, dict):  # from a model file
+            self.state = from_columns(self.state)
+
+    def stored(self) -> Stream:
+        """The same with a state of plain columns, which a model file can hold."""
+        stored = copy(self)
+        stored.state = to_columns(self.state)  # type: ignore[assignment]
+        return stored
+
+    def feed(self, X: sp.csr_matrix, times: np.ndarray) -> np.ndarray:
+        """Documents in order of arrival; returns the ids they got on arrival."""
+        got = np.empty(X.shape[0], dtype=np.int64)
+        at = 0
+        while at < X.shape[0]:
+            room = self.options.batch - self.n_seen % self.options.batch
+            upto = min(at + room, X.shape[0])
+            got[at:upto] = self._arrive(X[at:upto], times[at:upto])
+            if self.n_seen % self.options.batch == 0:
+                self.end_batch()
+            at = upto
+        return got
+
+    def calibrate(self) -> None:
+        """After the first batch: rates around the gaps seen, and a prior worth some documents of their length."""
+        state = self.state
+        times = state.window.docs.time[: state.n_docs]
+        self._set_strength(state.window.lengths[: state.n_docs, 0])
+        if state.kind == st.WAVES:
+            if self.concentration is None:
+                self.births = BirthLearner.for_state(state)
+                state.set_time(state.kernel, self.births.concentration)
+            return
+        self.learner = GridLearner.around(typical_gap(times), self.rate, self.concentration)
+        shape = (len(state.clusters.record), self.learner.rates.size)
+        state.clusters = state.clusters._replace(grid_u=np.zeros(shape), grid_log_w=np.zeros(shape))
+        state.set_time(ExponentialKernel(self.learner.rate), self.learner.concentration)
+
+    def _set_strength(self, lengths: np.ndarray) -> None:
+        """A prior as strong as some documents of average length, but no more than 1 for each feature."""
+        state = self.state
+        if self.strength is None and lengths.size and state.status[0].family == st.MULTINOMIAL:
+            worth = PRIOR_DOCUMENTS * max(1.0, float(lengths.mean()))
+            state.set_strength(min(worth, float(state.prior.blocks.width[0])))
+
+    def _arrive(self, X: sp.csr_matrix, times: np.ndarray) -> np.ndarray:
+        state, options = self.state, self.options
+        # a message older than the window's edge is taken to be as old as the edge: the past has settled
+        edge = state.settled_time
+        self.n_late += int((times < edge).sum())
+        times = np.maximum(times, edge)
+        before = np.concatenate([[self.now], np.maximum.accumulate(times)])
+        self.out_of_order |= bool((times < np.maximum(before[:-1], self.now)).any())
+        self.now = float(max(self.now, times.max(initial=-math.inf)))
+        if state.status[0].drift > 0.0 and self.n_seen == 0:
+            state.status[0].origin = times[0]
+        lo, hi = state.append(X, times, first_number=self.n_seen)
+        if self.n_seen == 0:
+            self._set_strength(state.window.lengths[:1, 0])
+        uniforms = state.uniforms(hi - lo) if options.sample else np.full(hi - lo, -1.0)
+        self._bound()
+        state.arrive(lo, hi, budget=options.budget, n_best=options.candidates, running=self.running, uniforms=uniforms)
+        self.n_seen += hi - lo
+        return state.labels[lo:hi].copy()
+
+    def _bound(self) -> None:
+        """An upper bound on any cluster's weight, which ends walks into the future."""
+        state = self.state
+        settled = self.n_seen - state.n_docs
+        if self.learner is not None:
+            settled = float(self.learner.total_u[self.learner.at[0]])  # type: ignore[assignment]
+        state.status[0].u_max = 2.0 + settled + state.n_docs
+
+    def end_batch(self) -> None:
+        """Re-sample the window, let the oldest documents settle, learn, retire."""
+        state, options = self.state, self.options
+        if self.out_of_order:
+            self._sort_window()
+        if self.learner is None and state.n_settled == 0:
+            self.calibrate()
+        for sweep in range(options.resamplings if options.window > 0 else 0):
+            last = sweep == options.resamplings - 1
+            uniforms = np.full(state.n_docs, -1.0) if last and not options.sample else state.uniforms(state.n_docs)
+            state.resample(
+                0,
+                state.n_docs,
+                budget=options.budget,
+                n_best=options.candidates,
+                uniforms=uniforms,
+                margin=options.margin,
+            )
+        self._note_merges()
+        self.settle(state.n_docs - options.window)
+        self._learn()
+        self._rescale()
+        self.retire()
+
+    def settle(self, upto: int) -> None:
+        """The first documents of the window will not change any more."""
+        if upto <= 0:
+            return
+        state = self.state
+        if self.learner is not None and state.kind != st.WAVES:
+            self.learner.settle(state, upto)
+        if self.births is not None:
+            self.births.settle(state, upto)
+        labels, slots = np.empty(upto, dtype=np.int64), np.empty(upto, dtype=np.int64)
+        passes.settle(state.clusters, state.window, state.links, state.kind, upto, labels, slots)
+        state.settled_time = float(state.window.docs.time[upto - 1])
+        state.n_settled += upto
+        self.history.keep(state.window.docs.number[:upto], labels, state.window.docs.time[:upto])
+        state.drop_first(upto)
+
+    def _note_merges(self) -> None:
+        n = int(self.state.status[0].n_events)
+        for gone, into in self.state.events[:n].tolist():
+            self.history.merged[gone] = into
+        self.state.status[0].n_events = 0
+        # only the recent ones can still be asked for by someone who saw them on arrival
+        while len(self.history.merged) > 100_000:
+            del self.history.merged[next(iter(self.history.merged))]
+
+    def _sort_window(self) -> None:
+        """Late arrivals take their place in time."""
+        state = self.state
+        n = state.n_docs
+        times = state.window.docs.time[:n]
+        order = np.argsort(times, kind="stable")
+        self.out_of_order = False
+        if (order == np.arange(n)).all():
+            return
+        state.reorder(order)
+
+    def _learn(self) -> None:
+        learner, state = self.learner, self.state
+        if self.strength is None and self.n_seen % (STRENGTH_EVERY * self.options.batch) == 0:
+            learn_strength(state, FRAGMENTED)
+        if self.births is not None and state.n_settled >= self.options.batch and self.births.choose():
+            state.set_time(state.kernel, self.births.concentration)
+        if learner is None or state.n_settled < self.options.batch:
+            return
+        changed = learner.choose()
+        if changed:
+            state.clusters.record.base_u = np.maximum(1.0, state.clusters.grid_u[:, learner.at[0]])
+            state.set_time(ExponentialKernel(learner.rate), learner.concentration)
+        if self.options.rate_per_cluster and learner.rate > 0.0:
+            self._learn_own_rates(learner)
+
+    def _learn_own_rates(self, learner: GridLearner) -> None:
+        """Each cluster with settled members gets the rate that suits it, drawn towards the common one."""
+        state = self.state
+        live = state.live
+        gap = typical_gap(state.window.docs.time[: state.n_docs])
+        own = learner.own_rates(state, live, self.now, gap)
+        state.clusters.record.rate[live] = learner.rates[own]
+        state.clusters.record.base_u[live] = np.maximum(1.0, state.clusters.grid_u[live, own])
+        state.refresh()
+
+    def _rescale(self) -> None:
+        """Bring drifting counts back to a scale that float32 holds."""
+        state = self.state
+        grown = state.status[0].drift * (self.now - state.status[0].origin)
+        if grown < FARTHEST_GROWTH:
+            return
+        shrink = math.exp(-grown)
+        state.tables.counts[:] *= np.float32(shrink)
+        state.postings.amount[:] *= np.float32(shrink)
+        state.clusters.totals[:] *= shrink
+        state.status[0].origin = self.now
+
+    # --- retirement and revival ---------------------------------------------------------------------------------------
+
+    def log_weights(self, at: float | None = None) -> np.ndarray:
+        """log w(t, c) of the live clusters, in the order of state.live."""
+        return log_weights(self.state, self.now if at is None else at)
+
+    def retire(self) -> None:
+        """Clusters whose weight is gone leave the state; the lightest too if there are more than allowed."""
+        state, options = self.state, self.options
+        live = state.live.copy()
+        if live.size == 0:
+            return
+        record = state.clusters.record[live]
+        weights = self.log_weights()
+        idle = (record.first < 0) & (record.pinned == 0)
+        gone = idle & (weights < math.log(options.retire_below * min(1.0, state.concentration)))
+        excess = live.size - int(gone.sum()) - options.max_clusters
+        if excess > 0:
+            lightest = np.argsort(np.where(idle & ~gone, weights, np.inf), kind="stable")[:excess]
+            gone[lightest[(idle & ~gone)[lightest]]] = True
+        for slot in live[gone].tolist():
+            self.history.retire(self._record(slot))
+            close_cluster(state.clusters, state.tables, state.postings, state.status, slot)
+        self._reactivate()
+
+    def _record(self, slot: int) -> ClusterHistory:
+        """What is written down of a cluster that goes."""
+        state = self.state
+        life = history_of_slot(state, slot)
+        if life.size >= st.MIN_REPORTED_SIZE or state.kind == st.WAVES:
+            life.features, life.amounts = (each.tolist() for each in words_of(state, slot))
+        life.base_u = float(state.clusters.record.base_u[slot])
+        life.base_wave = state.clusters.base_wave[slot].ravel().tolist()
+        life.name = self.history.names.get(life.id)
+        if state.kind == st.WAVES:
+            life.reactivates_at = self._reactivates_at(slot)
+        return life
+
+    def _reactivates_at(self, slot: int) -> float | None:
+        """When a periodic kernel will give a silent cluster weight again, looking one period ahead."""
+        state = self.state
+        slowest = state.waves[2][state.waves[2] > 0]
+        if slowest.size == 0:
+            return None
+        ahead = self.now + np.linspace(0.0, 2 * math.pi / slowest.min(), 200)[1:]
+        enough = math.log(self.options.retire_below * min(1.0, state.concentration))
+        heavy = np.array([log_weights(state, at, np.array([slot]))[0] for at in ahead]) > enough + 0.5
+        return float(ahead[int(np.argmax(heavy))]) if heavy.any() else None
+
+    def _reactivate(self) -> None:
+        for id_ in [id_ for id_, life in self.history.retired.items() if life.reactivates_at is not None]:
+            reactivates_at = self.history.retired[id_].reactivates_at
+            if reactivates_at is not None and reactivates_at <= self.now:
+                self.revive(id_)
+
+    def revive(self, id_: int) -> int:
+        """A retired cluster lives again, under its old id; returns its slot."""
+        slot = reopen(self.state, self.history.life(id_))
+        self.history.retired.pop(id_, None)
+        return slot
