@@ -15,6 +15,7 @@ _HOMES = {
     "read": "shoal.data",
     "read_batches": "shoal.data",
     "Dataset": "shoal.data",
+    "ReadOptions": "shoal.data",
     "BernoulliMixture": "shoal.bernoulli",
     "DensityKMeans": "shoal.densities",
     "ExponentialFamilyMixture": "shoal.families",
@@ -46,6 +47,7 @@ __all__ = ["__version__", *_HOMES, *_ROOMS]
 if TYPE_CHECKING:
     from shoal.bernoulli import BernoulliMixture as BernoulliMixture
     from shoal.data import Dataset as Dataset
+    from shoal.data import ReadOptions as ReadOptions
     from shoal.data import read as read
     from shoal.data import read_batches as read_batches
     from shoal.densities import DensityKMeans as DensityKMeans

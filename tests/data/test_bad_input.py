@@ -19,18 +19,21 @@ from shoal.errors import BadInput, BadSource, MissingColumn
 
 def test_no_such_file(tmp_path):
     (tmp_path / "titles.csv").write_text("text\nx\n")
-    with pytest.raises(BadSource, match=r"no file at .*title\.csv\. Beside it there is: titles\.csv") as caught:
+    with pytest.raises(BadSource, match=r"no file at .*title\.csv\. In the same folder: titles\.csv") as caught:
         shoal.read(tmp_path / "title.csv")
     assert isinstance(caught.value, OSError)
-    with pytest.raises(BadSource, match=r"no file at nowhere/at/all\.csv\. It was looked for from"):
+    with pytest.raises(BadSource, match=r"no file at nowhere/at/all\.csv\. Seen from"):
         shoal.read("nowhere/at/all.csv")
     with pytest.raises(BadSource, match="no file matches"):
         shoal.read(str(tmp_path / "*.parquet"))
 
 
 def test_a_folder(tmp_path):
-    (tmp_path / "a.csv").write_text("text\nx\n")
-    with pytest.raises(BadSource, match=r"is a folder, not a file.*\*\.csv"):
+    with pytest.raises(BadSource, match="none that shoal reads"):
+        shoal.read(tmp_path)
+    (tmp_path / "a.csv").write_text("text\nx y\n")
+    (tmp_path / "b.jsonl").write_text("{}")
+    with pytest.raises(BadSource, match=r"must be of one format, and there are 1 of csv, 1 of jsonl.*\*\.parquet"):
         shoal.read(tmp_path)
 
 
@@ -133,7 +136,7 @@ def test_a_missing_column_lists_those_that_exist(tmp_path):
 
 
 def test_no_column_that_could_describe_an_item():
-    with pytest.raises(MissingColumn, match=r"Say features= .* It has: a, b"):
+    with pytest.raises(MissingColumn, match=r"Pass features= .* It has: a, b"):
         shoal.read(pa.table({"a": ["x"], "b": ["y"]}))
 
 
@@ -192,7 +195,7 @@ def test_cells_that_cannot_be():
         with pytest.raises(BadInput, match="row 1, column 1 of the matrix holds"):
             shoal.read(X)
     with pytest.raises(BadInput, match="rows by columns of numbers"):
-        shoal.read(np.array(["a", "b"]))
+        shoal.read(np.array([1.0, 2.0]))
     with pytest.raises(BadInput, match="is a matrix without column names, but item='id' is given"):
         shoal.read(np.eye(2), item="id")
     with pytest.raises(BadInput, match="has 2 columns, but the vocabulary names 1"):
@@ -210,8 +213,10 @@ def test_a_long_table_without_an_item():
 def test_a_frame_that_is_no_table():
     with pytest.raises(BadInput, match="the pandas table cannot be read"):
         shoal.read(pd.DataFrame({"x": [1, "a", ["b"]]}))
-    with pytest.raises(BadSource, match="a dict cannot be read"):
+    with pytest.raises(BadInput, match="the dict table cannot be read"):
         shoal.read({"x": 1})
+    with pytest.raises(BadSource, match="a set cannot be read"):
+        shoal.read({"x", "y"})
 
 
 def test_files_that_do_not_belong_together(tmp_path):

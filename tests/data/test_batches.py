@@ -118,25 +118,26 @@ def test_matrices_are_cut():
 
 def test_what_cannot_be_done_in_batches():
     table, columns = SHAPES["text"]
-    with pytest.raises(BadInput, match="need to have seen every item"):
+    with pytest.raises(BadInput, match="min_items= needs to have seen every item"):
         shoal.read_batches(table, grow=True, min_items=2)
+    with pytest.raises(BadInput, match="tfidf needs to have seen every item"):
+        shoal.read_batches(table, grow=True, weighting="tfidf")
     with pytest.raises(BadInput, match="which needs two passes"):
         list(shoal.read_batches(table, grow=True, **columns))
-    with pytest.raises(BadInput, match="a recipe fixes them"):
-        shoal.read_batches(table, grow=True, recipe=shoal.read(table, **columns))
     with pytest.raises(BadInput, match="batch_rows is 0"):
         shoal.read_batches(table, batch_rows=0)
 
 
 @pytest.mark.parametrize(
     ("options", "passes"),
-    [({}, 2), ({"grow": True}, 2), ({"vocabulary": ["a"]}, 2), ({"time_unit": "s", "grow": True}, 1)],
+    [({"time_unit": "s"}, 2), ({"grow": True}, 2), ({"vocabulary": ["a"]}, 2), ({"time_unit": "s", "grow": True}, 1)],
 )
 def test_the_source_is_passed_over_twice_at_most(monkeypatch, options, passes):
-    from shoal.data.tables import Table
+    """But for one more over the times alone, where they are numbers of no given unit."""
+    from shoal.data.table import Table
 
     seen = []
-    for name in ("batches", "largest_number"):
+    for name in ("batches", "time_unit"):
         real = getattr(Table, name)
         monkeypatch.setattr(Table, name, lambda *a, real=real, **k: seen.append(1) or real(*a, **k))
     table = pa.table({"t": [5, 6, 7], "tags": [["a"], ["b"], ["a"]]})

@@ -194,7 +194,7 @@ def test_guesses_are_told():
     assert len(dataset.summary["guessed"]) == 2
     plain = pa.table({"id": [1, 2, 3], "tags": ["a b", "b", "c b"]})
     assert shoal.read(plain).recipe.delimiter == " "
-    repeated = pa.table({"id": [1, 1, 3], "tags": ["a b", "b", "c b"]})
+    repeated = pa.table({"id": [1, 1, 3, 3], "tags": ["a b", "b", "c b", "a"]})
     assert shoal.read(repeated).recipe.shape == "long"
     single = pa.table({"tags": ["a", "b", "a"]})
     dataset = shoal.read(single)

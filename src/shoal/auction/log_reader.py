@@ -11,7 +11,8 @@ import duckdb
 import numpy as np
 
 from shoal.auction.auction_log import AuctionLog, PageLayout, Policy
-from shoal.densities.tables import connect, quoted, require_columns, view
+from shoal.data.named_tables import NamedTables, require_columns
+from shoal.data.sql import quoted
 from shoal.errors import BadInput, BadSource, MissingColumn
 from shoal.progress import say
 
@@ -60,14 +61,14 @@ def read_log(
     names = names or {}
     if isinstance(bids, (str, Path)) and Path(bids).is_dir() and auctions is None:
         bids, auctions, policy, layout, reference_ctr = _from_folder(Path(bids), policy, layout, reference_ctr)
-    connection = connect()
-    has = _views(connection, bids, auctions, names)
     dropped: dict[str, int] = {}
-    keywords, days = _number_auctions(connection, names, has, auctions is not None, dropped)
-    logged = _policy(connection, policy, keywords, names)
-    reference = reference_ctr or _mean_ctr(connection, names)
-    _number_bids(connection, names, has, logged, reference, dropped)
-    log = _assemble(connection, has, keywords, days, logged, layout or PageLayout(), float(reference), dropped)
+    with NamedTables() as tables:
+        has, connection = _views(tables, bids, auctions, names), tables.connection
+        keywords, days = _number_auctions(connection, names, has, auctions is not None, dropped)
+        logged = _policy(tables, policy, keywords, names)
+        reference = reference_ctr or _mean_ctr(connection, names)
+        _number_bids(connection, names, has, logged, reference, dropped)
+        log = _assemble(connection, has, keywords, days, logged, layout or PageLayout(), float(reference), dropped)
     for reason, count in dropped.items():
         say(f"left out {count:,} rows: {reason}")
     return log
@@ -94,19 +95,18 @@ def _from_folder(folder: Path, policy: Any, layout: Any, reference_ctr: Any) -> 
     return bids, auctions, policy, layout, reference_ctr or facts.get("reference_ctr")
 
 
-def _views(connection: Any, bids: Any, auctions: Any, names: dict[str, str]) -> set[str]:
+def _views(tables: NamedTables, bids: Any, auctions: Any, names: dict[str, str]) -> set[str]:
     """Register the tables and check their columns; which optional columns there are."""
     own = lambda columns: [names.get(column, column) for column in columns]  # noqa: E731
-    present = view(connection, "bids", bids)
+    present = tables.add("bids", bids)
     needed = BID_COLUMNS if auctions is not None else (*BID_COLUMNS, "keyword_id", "day")
     require_columns(present, own(needed), "the bids table")
     has = {column for column in OPTIONAL_BID_COLUMNS if names.get(column, column) in present}
     if auctions is None:
-        columns = view(
-            connection, "auctions", f"SELECT DISTINCT {', '.join(_name(names, c) for c in AUCTION_COLUMNS)} FROM bids"
-        )
+        own_columns = ", ".join(_name(names, column) for column in AUCTION_COLUMNS)
+        columns = tables.add("auctions", f"SELECT DISTINCT {own_columns} FROM bids")
     else:
-        columns = view(connection, "auctions", auctions)
+        columns = tables.add("auctions", auctions)
     require_columns(columns, own(AUCTION_COLUMNS), "the auctions table")
     if names.get("weight", "weight") in columns:
         has.add("weight")
@@ -168,7 +168,7 @@ def _all_days(connection: Any) -> np.ndarray:
     return np.array([day if isinstance(day, int) else str(day) for day in full])
 
 
-def _policy(connection: Any, policy: Any, keywords: np.ndarray, names: dict[str, str]) -> Policy:
+def _policy(tables: NamedTables, policy: Any, keywords: np.ndarray, names: dict[str, str]) -> Policy:
     n = len(keywords)
     if policy is None:
         raise BadInput(
@@ -184,14 +184,14 @@ def _policy(connection: Any, policy: Any, keywords: np.ndarray, names: dict[str,
                 f"policy has {', '.join(policy)}; it needs reserve, and may have alpha, sidebar_reserve."
             )
         return Policy.of(n, **{"sidebar_reserve": 0.0, **policy})
-    columns = view(connection, "policy", policy)
+    columns = tables.add("policy", policy)
     require_columns(columns, [names.get(column, column) for column in POLICY_COLUMNS], "the policy table")
     fields = {"alpha": "1.0", "reserve": "NULL", "sidebar_reserve": "0.0"}
     chosen = [
         f"try_cast({_name(names, c)} AS DOUBLE) AS {c}" if names.get(c, c) in columns else f"{default} AS {c}"
         for c, default in fields.items()
     ]
-    rows = connection.execute(
+    rows = tables.connection.execute(
         f"SELECT k.number, {', '.join(chosen)} FROM keywords k LEFT JOIN policy p "
         f"ON CAST(k.keyword AS VARCHAR) = CAST(p.{_name(names, 'keyword_id')} AS VARCHAR) ORDER BY k.number"
     ).fetchnumpy()

@@ -1,18 +1,19 @@
-"""Files before a table is made of them: are they there, are they text, how are they packed, what does line 1 say."""
+"""Files before a table is made of them: are they there, are they text, how are they packed and encoded."""
 
 from __future__ import annotations
 
-import csv
+import codecs
 import glob
-import io
 import lzma
+import os
 import shutil
+import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from shoal.errors import BadSource
+from shoal.errors import BadInput, BadSource
 
 FORMATS = {
     ".parquet": "parquet",
@@ -23,13 +24,18 @@ FORMATS = {
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
     ".json": "json",
+    ".txt": "lines",
     ".npz": "npz",
     ".svm": "svmlight",
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
 }
 PACKED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz"}
-HEAD_BYTES = 1 << 18
+HEAD_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 20
+# Text that packs better than this is no text that anybody wrote: a small file made to fill memory or disk.
+MAX_EXPANSION = 500
+ALWAYS_UNPACKED_BYTES = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -39,41 +45,84 @@ class Files:
     paths: list[str]
     format: str
     name: str  # what the user called them
-    n_bytes: int
+    n_bytes: int  # on disk, as packed
+    is_packed: bool = False
+    folders: tuple[str, ...] = ()  # names of columns that stand in the names of folders, as in year=2024/
 
 
-def find_files(source: str, spool: Path, format: str | None = None) -> Files:
-    """The files a path, a glob or ``-`` stands for, checked; what DuckDB cannot unpack is unpacked into ``spool``."""
+def find_files(source: str, spool: Path, format: str | None = None, encoding: str | None = None) -> Files:
+    """The files a path, a folder, a pattern or ``-`` stands for, checked.
+
+    What DuckDB cannot read as it is (standard input, pipes, .xz, other encodings, names that are not UTF-8) is put
+    into ``spool`` first.
+    """
+    check_encoding(encoding)
     if source == "-":
-        paths, name = [_spool_stdin(spool)], "standard input"
+        paths, name = [_spooled(getattr(sys.stdin, "buffer", sys.stdin), spool, "")], "standard input"
     else:
-        paths, name = _expand(source), source
-    for path in paths:
-        _check(path, name)
-    found = format or _format_of(paths[0], name)
+        paths, name = _expand(source), shown(source)
+    folders = _folder_columns(paths, source)
+    paths = [_regular(path, spool) for path in paths]
+    found = format or _format_of(paths[0], name, encoding)
     if found not in FORMATS.values():
         raise BadSource(f"format is {format!r}; it must be one of {', '.join(sorted(set(FORMATS.values())))}.")
     n_bytes = sum(Path(path).stat().st_size for path in paths)
-    paths = [_unpacked(path, spool, number) for number, path in enumerate(paths)]
-    if found not in ("parquet", "npz"):
+    is_text = found not in ("parquet", "npz")
+    if is_text:
+        paths = [_unpacked(path, spool, number) for number, path in enumerate(paths)]
+        if encoding is not None:
+            paths = [_recoded(path, spool, number, encoding) for number, path in enumerate(paths)]
         for path in paths:
-            _check_text(path, name if source == "-" else path)
-    return Files(paths, found, name, n_bytes)
+            _check_text(path, name if len(paths) == 1 else path)
+    paths = [_readable_name(path, spool, number) for number, path in enumerate(paths)]
+    is_packed = is_text and any(Path(path).suffix.lower() in PACKED for path in paths)
+    return Files(paths, found, name, n_bytes, is_packed, folders)
 
 
 def head(path: str, n_bytes: int = HEAD_BYTES) -> bytes:
     """The first bytes of a file, unpacked."""
-    import pyarrow as pa
-
     try:
-        with pa.input_stream(path, compression=PACKED.get(Path(path).suffix.lower())) as stream:
+        with _open_unpacked(path) as stream:
             return bytes(stream.read(n_bytes))
-    except OSError as error:
-        raise BadSource(f"{path} cannot be read: {error}") from None
+    except (OSError, lzma.LZMAError, EOFError) as error:
+        raise BadSource(f"{shown(path)} cannot be read: {error}") from None
+
+
+def shown(path: str) -> str:
+    """A path as it can be printed: bytes of a name that are not UTF-8 become escapes.
+
+    >>> shown("caf\\udce9.csv")
+    'caf\\\\xe9.csv'
+    """
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def not_utf8(path: str, what: str) -> BadSource:
+    return BadSource(
+        f"{what}. If the file is in another encoding, name it: encoding='latin-1' (on the command line "
+        f"--encoding latin-1), or convert it: iconv -f LATIN1 -t UTF-8 {shown(path)} > NEW."
+    )
+
+
+def check_encoding(encoding: str | None) -> None:
+    try:
+        if encoding is not None:
+            codecs.lookup(encoding)
+    except (LookupError, TypeError, ValueError):
+        raise BadInput(
+            f"encoding is {encoding!r}, which Python does not know. Usual ones: latin-1, cp1252, utf-16."
+        ) from None
+
+
+# --- which files ------------------------------------------------------------------------------------------------------
 
 
 def _expand(source: str) -> list[str]:
-    if Path(source).exists() or not glob.has_magic(source):
+    if "\0" in source:
+        raise BadSource(f"no file can be called {source!r}: it has a zero byte in it.")
+    if os.path.isdir(source):
+        return _files_of_folder(source)
+    if os.path.exists(source) or not glob.has_magic(source):
         return [source]
     paths = sorted(glob.glob(source, recursive=True))
     if not paths:
@@ -81,24 +130,88 @@ def _expand(source: str) -> list[str]:
     return paths
 
 
-def _check(path: str, name: str) -> None:
+def _files_of_folder(folder: str) -> list[str]:
+    """The files of a folder and the folders in it, which must be of one format; hidden ones and notes are left out."""
+    inside = sorted(path for path in Path(folder).rglob("*") if path.is_file() and path.name[0] not in "._")
+    by_format: dict[str, list[str]] = {}
+    for path in inside:
+        if _suffix(str(path)) in FORMATS:
+            by_format.setdefault(FORMATS[_suffix(str(path))], []).append(str(path))
+    if len(by_format) != 1:
+        found = ", ".join(f"{len(paths)} of {kind}" for kind, paths in by_format.items()) or "none that shoal reads"
+        raise BadSource(
+            f"{shown(folder)} is a folder; the files in it must be of one format, and there are {found}. "
+            f"Give a pattern such as '{shown(folder)}/*.parquet'."
+        )
+    return next(iter(by_format.values()))
+
+
+def _folder_columns(paths: list[str], source: str) -> tuple[str, ...]:
+    """The names in ``name=value`` folders under the source, when every file has the same ones."""
+    base = Path(source) if os.path.isdir(source) else Path(source.split("*", 1)[0] if "*" in source else source).parent
+    named = []
+    for path in paths:
+        inside = Path(path).parent.parts[len(base.parts) :]
+        named.append(tuple(part.split("=", 1)[0] for part in inside if "=" in part))
+    return named[0] if len(set(named)) == 1 else ()
+
+
+def _regular(path: str, spool: Path) -> str:
+    """The path of a plain file with something in it; what comes through a pipe is put on disk first."""
     file = Path(path)
-    if file.is_dir():
-        inside = sorted(entry.suffix for entry in file.iterdir() if entry.suffix in FORMATS)
-        offer = f"{file}/*{inside[0]}" if inside else f"{file}/*.parquet"
-        raise BadSource(f"{path} is a folder, not a file. To read the files in it, give a pattern such as '{offer}'.")
     if not file.exists():
         import difflib
 
-        near = difflib.get_close_matches(file.name, _neighbours(file), n=3)
-        offer = f" Beside it there is: {', '.join(near)}." if near else f" It was looked for from {Path.cwd()}."
-        raise BadSource(f"no file at {name}.{offer}")
+        near = difflib.get_close_matches(file.name, _neighbors(file), n=3)
+        offer = f" In the same folder: {', '.join(map(shown, near))}." if near else f" Seen from {Path.cwd()}."
+        raise BadSource(f"no file at {shown(path)}.{offer}")
+    try:
+        mode = file.stat().st_mode
+        if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode):
+            with open(path, "rb") as stream:
+                return _spooled(stream, spool, file.suffix)
+    except OSError as error:
+        raise BadSource(f"{shown(path)} cannot be read: {error.strerror or error}.") from None
+    if not stat.S_ISREG(mode):
+        raise BadSource(f"{shown(path)} is neither a file nor a pipe, and cannot be read as a table.")
     if not file.stat().st_size:
-        raise BadSource(f"{name} is empty (0 bytes). A table needs a header or at least one row.")
+        raise BadSource(f"{shown(path)} is empty (0 bytes). A table needs a header or at least one row.")
+    return path
 
 
-def _neighbours(file: Path) -> list[str]:
+def _neighbors(file: Path) -> list[str]:
     return [entry.name for entry in file.parent.iterdir()] if file.parent.is_dir() else []
+
+
+def _readable_name(path: str, spool: Path, number: int) -> str:
+    """DuckDB takes names in UTF-8 only; any other file gets a second name."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        suffixes = "".join(Path(path).suffixes[-2:])
+        second = spool / f"{number}{suffixes.encode('ascii', 'ignore').decode()}"
+        second.symlink_to(os.path.abspath(path))
+        return str(second)
+    return path
+
+
+def _spooled(stream: Any, spool: Path, suffix: str) -> str:
+    """What can be read only once, as a file on disk: a table may need two passes."""
+    plain = spool / f"pipe{len(list(spool.iterdir()))}{suffix}"
+    with open(plain, "wb") as out:
+        shutil.copyfileobj(stream, out, CHUNK_BYTES)
+    with open(plain, "rb") as back:
+        magic = back.read(6)
+    if not magic:
+        raise BadSource("standard input or the pipe is empty (0 bytes). A table needs a header or at least one row.")
+    packed = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\xfd7zXZ\x00": ".xz"}
+    for first, packing in packed.items():
+        if magic.startswith(first) and suffix != packing:
+            return str(plain.rename(plain.with_name(plain.name + packing)))
+    return str(plain)
+
+
+# --- what is in them --------------------------------------------------------------------------------------------------
 
 
 def _suffix(path: str) -> str:
@@ -108,13 +221,15 @@ def _suffix(path: str) -> str:
     return suffixes[-1] if suffixes else ""
 
 
-def _format_of(path: str, name: str) -> str:
+def _format_of(path: str, name: str, encoding: str | None) -> str:
     """By the file's name, or else by its first bytes."""
     if _suffix(path) in FORMATS:
         return FORMATS[_suffix(path)]
-    first = _xz_head(path) if path.endswith(".xz") else head(path, 4096)
+    first = head(path, 4096)
     if first.startswith(b"PAR1"):
         return "parquet"
+    if encoding is not None:
+        first = first.decode(encoding, "replace").encode()
     _refuse_binary(first, name)
     text = first.lstrip(b"\xef\xbb\xbf \t\r\n")
     if text.startswith(b"{"):
@@ -123,11 +238,6 @@ def _format_of(path: str, name: str) -> str:
         return "json"
     line = first.split(b"\n", 1)[0]
     return "tsv" if line.count(b"\t") > line.count(b",") else "csv"
-
-
-def _xz_head(path: str) -> bytes:
-    with lzma.open(path) as stream:
-        return stream.read(4096)
 
 
 def _check_text(path: str, name: str) -> None:
@@ -139,85 +249,78 @@ def _check_text(path: str, name: str) -> None:
 
 def _refuse_binary(first: bytes, name: str) -> None:
     if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise BadSource(f"{name} is UTF-16 text. Convert it first: iconv -f UTF-16 -t UTF-8 FILE > NEW.")
+        raise BadSource(
+            f"{name} is UTF-16 text. Say so with encoding='utf-16' (on the command line --encoding utf-16), or convert "
+            "it first: iconv -f UTF-16 -t UTF-8 FILE > NEW."
+        )
     at = first.find(b"\0")
     if at >= 0:
         raise BadSource(
             f"{name} is a binary file (a zero byte at place {at}), not a table of text. shoal reads "
-            f"{', '.join(sorted(FORMATS))}, packed as {', '.join(PACKED)} or plain; say format= if the name misleads."
+            f"{', '.join(sorted(FORMATS))}, packed as {', '.join(PACKED)} or plain; pass format= if the name misleads."
         )
+
+
+# --- unpacking and recoding -------------------------------------------------------------------------------------------
+
+
+def _open_unpacked(path: str) -> Any:
+    import pyarrow as pa
+
+    suffix = Path(path).suffix.lower()
+    if suffix == ".xz":
+        return lzma.open(path)
+    if suffix in PACKED:
+        return pa.input_stream(pa.PythonFile(open(path, "rb")), compression=PACKED[suffix])
+    return open(path, "rb")
 
 
 def _unpacked(path: str, spool: Path, number: int) -> str:
     """DuckDB unpacks .gz and .zst itself; .xz goes through Python, onto disk and not into memory."""
     if Path(path).suffix.lower() != ".xz":
         return path
-    target = spool / f"{number}-{Path(path).stem}"
+    target = spool / f"{number}-{Path(shown(path)).stem}"
     try:
         with lzma.open(path) as packed, open(target, "wb") as plain:
-            shutil.copyfileobj(packed, plain, 1 << 20)
+            _copy(packed, plain, path)
     except (lzma.LZMAError, EOFError) as error:
-        raise BadSource(f"{path} is not a whole .xz file: {error}") from None
+        raise BadSource(f"{shown(path)} is not a whole .xz file: {error}") from None
     return str(target)
 
 
-def _spool_stdin(spool: Path) -> str:
-    """Standard input as a file on disk: it can be read only once, and a table may need two passes."""
-    stream: Any = getattr(sys.stdin, "buffer", sys.stdin)
-    plain = spool / "stdin"
-    with open(plain, "wb") as out:
-        shutil.copyfileobj(stream, out, 1 << 20)
-    with open(plain, "rb") as back:
-        magic = back.read(6)
-    packed = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\xfd7zXZ\x00": ".xz"}
-    for first, suffix in packed.items():
-        if magic.startswith(first):
-            return str(plain.rename(plain.with_suffix(suffix)))
-    return str(plain)
+def _copy(packed: Any, plain: BinaryIO, path: str) -> None:
+    most, written = most_unpacked(os.path.getsize(path)), 0
+    while chunk := packed.read(CHUNK_BYTES):
+        written += plain.write(chunk)
+        if written > most:
+            raise too_large(shown(path), os.path.getsize(path))
 
 
-@dataclass(frozen=True)
-class Dialect:
-    """How the lines of a CSV or TSV file are cut."""
-
-    columns: list[str]
-    separator: str
-    quote: str
+def most_unpacked(n_bytes: int) -> int:
+    """How large a packed file of this size may become."""
+    return max(ALWAYS_UNPACKED_BYTES, MAX_EXPANSION * n_bytes)
 
 
-def csv_dialect(files: Files, quote: str | None = None) -> Dialect:
-    """Read off the first line, which names the columns; every file must begin with the same line.
-
-    Guessing from the rows would be wrong one day: titles hold commas, and ids such as 0704.0001 look like numbers.
-    """
-    lines = {path: _first_line(path) for path in files.paths}
-    first = lines[files.paths[0]]
-    for path, line in lines.items():
-        if line != first:
-            raise BadSource(f"{path} has another first line than {files.paths[0]}: {line!r} and {first!r}.")
-    mark = quote if quote is not None else ("" if files.format == "tsv" else '"')
-    separator = "\t" if files.format == "tsv" else max(",;\t|", key=lambda letter: _outside_quotes(first, letter, mark))
-    if not mark:
-        names = first.split(separator)
-    else:
-        names = next(csv.reader(io.StringIO(first), delimiter=separator, quotechar=mark))
-    columns: list[str] = []
-    for number, name in enumerate(names):
-        known = name.strip() or f"column_{number}"
-        columns.append(known if known not in columns else f"{known}_{number}")
-    return Dialect(columns, separator, mark)
+def too_large(name: str, n_bytes: int) -> BadSource:
+    return BadSource(
+        f"{name} unpacks to more than {most_unpacked(n_bytes) / 1e6:,.0f} MB, over {MAX_EXPANSION} times its "
+        f"{n_bytes / 1e6:,.1f} MB: more than a table of text does. If it is meant, unpack it first."
+    )
 
 
-def _first_line(path: str) -> str:
-    line = head(path).lstrip(b"\xef\xbb\xbf").split(b"\n", 1)[0].rstrip(b"\r")
+def _recoded(path: str, spool: Path, number: int, encoding: str) -> str:
+    """A copy in UTF-8."""
+    name = Path(shown(path)).name
+    target = spool / f"{number}-utf8-{name.removesuffix(Path(name).suffix) if _is_packed(path) else name}"
     try:
-        return line.decode()
-    except UnicodeDecodeError as error:
-        raise BadSource(
-            f"the first line of {path} is not UTF-8 ({error.reason} at byte {error.start}). Convert the file first: "
-            "iconv -f LATIN1 -t UTF-8 FILE > NEW."
-        ) from None
+        with _open_unpacked(path) as raw, open(target, "w", encoding="utf-8", newline="") as out:
+            text = codecs.getreader(encoding)(raw)
+            while chunk := text.read(CHUNK_BYTES):
+                out.write(chunk.removeprefix("\ufeff") if out.tell() == 0 else chunk)
+    except UnicodeError as error:
+        raise BadSource(f"{shown(path)} is not text in {encoding}: {error}. Name another encoding.") from None
+    return str(target)
 
 
-def _outside_quotes(line: str, letter: str, quote: str) -> int:
-    return sum(part.count(letter) for part in (line.split(quote)[::2] if quote else [line]))
+def _is_packed(path: str) -> bool:
+    return Path(path).suffix.lower() in PACKED

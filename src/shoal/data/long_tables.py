@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.data.assembly import Assembly, Block, count_block, index_kind, number_block, offsets_of, sorted_csr
-from shoal.data.beside import Beside
+from shoal.data.layout import Layout, check_weights, layout_of, stream_map
+from shoal.data.matrix_builder import (
+    Block,
+    MatrixBuilder,
+    count_block,
+    index_kind,
+    number_block,
+    offsets_of,
+    sorted_csr,
+)
 from shoal.data.recipe import Recipe
-from shoal.data.shapes import Layout, check_weights, layout_of, stream_map
-from shoal.data.tables import Table
+from shoal.data.side_columns import SideColumns
+from shoal.data.table import Table
 from shoal.data.tokens import delimited_slices
 from shoal.data.vocabulary import Vocabulary
 from shoal.errors import BadInput
@@ -22,18 +30,19 @@ from shoal.progress import task
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Rows = tuple[sp.csr_matrix, SideColumns, MatrixBuilder]
 PAIRS = 131_072  # rows of a long table taken at a time
 
 
-def read_long(table: Table, recipe: Recipe, vocabulary: Vocabulary | None) -> tuple[sp.csr_matrix, Beside, Assembly]:
-    """Items in the order first seen; what stands beside an item is taken from its first row."""
+def read_long(table: Table, recipe: Recipe, vocabulary: Vocabulary | None) -> Rows:
+    """Items in the order first seen; what belongs to an item is taken from its first row."""
     layout = layout_of(recipe)
     pairs = Pairs(recipe, layout, vocabulary)
     with task("reading", table.n_rows) as reading:
-        for numbered in stream_map(lambda batch: _numbered(batch, layout), table.batches(layout.wanted, PAIRS)):
+        for numbered in stream_map(lambda batch: _numbered(batch, layout), table.batches(layout.requests, PAIRS)):
             pairs.add(numbered)
-            reading.advance(numbered.batch.num_rows, rows=pairs.beside.n_rows)
-    return pairs.matrix(), pairs.beside, pairs.assembly
+            reading.advance(numbered.batch.num_rows, rows=pairs.side.n_rows)
+    return pairs.matrix(), pairs.side, pairs.builder
 
 
 class Numbered(NamedTuple):
@@ -51,29 +60,29 @@ class Pairs:
 
     def __init__(self, recipe: Recipe, layout: Layout, vocabulary: Vocabulary | None) -> None:
         self.recipe, self.layout = recipe, layout
-        self.items, self.assembly = Vocabulary(), Assembly(vocabulary, fixed=vocabulary is not None)
-        self.beside = Beside(recipe, layout)
+        self.items, self.builder = Vocabulary(), MatrixBuilder(vocabulary, fixed=vocabulary is not None)
+        self.side = SideColumns(recipe, layout)
         self.rows: list[np.ndarray] = []
         self.columns: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
 
     def add(self, numbered: Numbered) -> None:
-        first_row, n_items = self.beside.n_rows, len(self.items)
+        first_row, n_items = self.side.n_rows, len(self.items)
         _require_items(numbered.items, self.recipe, first_row)
         row_of = self.items.extend(numbered.item_names.strings)
         fresh = np.flatnonzero(row_of >= n_items)
-        self.beside.add(numbered.batch, _first_places(numbered.items, len(numbered.item_names))[fresh])
+        self.side.add(numbered.batch, _first_places(numbered.items, len(numbered.item_names))[fresh])
         # One place more, for the -1 of an empty feature.
-        column_of = np.append(self.assembly.columns_of(numbered.names), -1)
+        column_of = np.append(self.builder.columns_of(numbered.names), -1)
         columns = column_of[numbered.features]
         good = columns >= 0
-        self.assembly.unknown += int(((numbered.features >= 0) & ~good).sum())
+        self.builder.unknown += int(((numbered.features >= 0) & ~good).sum())
         if self.recipe.weight is not None:
             weights = _weights(numbered.batch, self.layout, self.recipe, lambda at: f"row {first_row + at + 1}")
             good &= weights > 0
             self.weights.append(weights[good])
         self.rows.append(row_of[numbered.items[good]].astype(index_kind(len(self.items))))
-        self.columns.append(columns[good].astype(index_kind(len(self.assembly.vocabulary))))
+        self.columns.append(columns[good].astype(index_kind(len(self.builder.vocabulary))))
 
     def matrix(self) -> sp.csr_matrix:
         """Equal pairs added up; the collected parts are let go one by one."""
@@ -81,7 +90,7 @@ class Pairs:
 
         weighted = self.recipe.weight is not None
         places = offsets_of(self._pairs_of_items())
-        indices = np.empty(places[-1], dtype=index_kind(len(self.assembly.vocabulary)))
+        indices = np.empty(places[-1], dtype=index_kind(len(self.builder.vocabulary)))
         values = np.empty(places[-1], dtype=np.float64 if weighted else np.float32)
         next_place, ones = places[:-1].copy(), np.empty(0, dtype=np.float64)
         for part, (rows, columns) in enumerate(zip(self.rows, self.columns, strict=True)):
@@ -89,7 +98,7 @@ class Pairs:
             self.rows[part] = self.columns[part] = ones
             if weighted:
                 self.weights[part] = ones
-        X = sorted_csr(values, indices, places, len(self.assembly.vocabulary))
+        X = sorted_csr(values, indices, places, len(self.builder.vocabulary))
         cells = int(merge_equal(X.indptr, X.indices, X.data))
         return sp.csr_matrix((X.data[:cells], X.indices[:cells], X.indptr), shape=X.shape, copy=False)
 
@@ -118,7 +127,7 @@ def _whole_items(table: Table, recipe: Recipe, layout: Layout) -> Iterator[pa.Re
     import pyarrow.compute as pc
 
     waiting: list[pa.RecordBatch] = []
-    for batch in table.batches(layout.wanted, PAIRS, sort_by=layout.place["item"]):
+    for batch in table.batches(layout.requests, PAIRS, sort_by=layout.place["item"]):
         items = layout.column(batch, "item")
         if not len(items):
             continue
@@ -140,7 +149,7 @@ def find_names(table: Table, recipe: Recipe, vocabulary: Vocabulary) -> int:
     layout = layout_of(replace(recipe, item=None, weight=None, time=None, owner=None, label=None))
     n_pairs = 0
     with task("finding features", table.n_rows) as finding:
-        batches = table.batches(layout.wanted, PAIRS)
+        batches = table.batches(layout.requests, PAIRS)
         for names, ids in stream_map(lambda batch: _features_of(batch, layout), batches):
             vocabulary.extend(names.strings)
             n_pairs += ids.size
@@ -149,7 +158,7 @@ def find_names(table: Table, recipe: Recipe, vocabulary: Vocabulary) -> int:
 
 
 def _gathered(batch: pa.RecordBatch, recipe: Recipe, layout: Layout) -> tuple[pa.RecordBatch, Block]:
-    """Pairs sorted by item as one counted row an item, with the first row of each item beside it."""
+    """Pairs sorted by item as one counted row an item, with the first row of each item."""
     _, item_ids = number_block(delimited_slices(layout.column(batch, "item"), None))
     n_items = int(item_ids[-1]) + 1
     ends = np.searchsorted(item_ids, np.arange(n_items), side="right").astype(np.int64)

@@ -8,14 +8,14 @@ import numpy as np
 
 from shoal.base import storable
 
-SHAPES = ("list", "delimited", "text", "long", "matrix")
+SHAPES = ("list", "delimited", "text", "long", "numeric", "matrix")
 WEIGHTINGS = ("binary", "count", "tfidf")
 
 
 @storable
 @dataclass(frozen=True, eq=False)
 class Recipe:
-    """Everything needed, beside the vocabulary, to read new data as the old was read.
+    """Everything needed, with the vocabulary, to read new data as the old was read.
 
     >>> Recipe(shape="text", text="title", weighting="tfidf", bigrams=True)
     Recipe(shape='text', text='title', bigrams=True, weighting='tfidf')
@@ -39,11 +39,15 @@ class Recipe:
     idf: np.ndarray | None = None  # (n_features,) for "tfidf"
     time_unit: str | None = None  # of times given as numbers: "s", "ms", "us" or "ns"
     dtype: str = "float64"
+    time_format: str | None = None  # of times given as text in another form than ISO's, as strptime has it
+    numeric: tuple[str, ...] = ()  # of shape "numeric": the columns that are features
 
     def __repr__(self) -> str:
         plain = Recipe.__dataclass_fields__
-        said = {name: getattr(self, name) for name, field in plain.items() if name != "idf"}
-        changed = [f"{name}={value!r}" for name, value in said.items() if value != plain[name].default]
+        shown = {name: getattr(self, name) for name in plain if name not in ("idf", "numeric", "stop_words")}
+        changed = [f"{name}={value!r}" for name, value in shown.items() if value != plain[name].default]
+        names = {name: len(getattr(self, name)) for name in ("numeric", "stop_words")}
+        changed += [f"{name}=<{n:,} names>" for name, n in names.items() if n]
         if self.idf is not None:
             changed.append(f"idf=<{self.idf.size:,} numbers>")
         return f"Recipe({', '.join(changed)})"

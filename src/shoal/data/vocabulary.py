@@ -166,9 +166,9 @@ class Vocabulary:
         >>> Vocabulary(["guitar", "piano", "guitars", "drum"]).near("gutar", n=2)
         ['guitar', 'guitars']
         """
-        from shoal.data.near import near_names
+        from shoal.data.close_matches import close_matches
 
-        return near_names(name, self.strings, n)
+        return close_matches(name, self.strings, n)
 
 
 def _table_size(n_names: int) -> int:

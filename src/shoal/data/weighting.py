@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.data.arrow import frozen
-from shoal.data.assembly import counts_of_kept, offsets_of
+from shoal.data.matrix_builder import counts_of_kept, offsets_of
 from shoal.threads import ordered_map, row_blocks
 
 

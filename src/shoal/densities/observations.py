@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from shoal.densities.tables import connect, quoted, require_columns, view
+from shoal.data.named_tables import NamedTables, require_columns
+from shoal.data.sql import quoted
 from shoal.errors import BadInput
 
 COUNTED = ("categorical", "dirichlet")
@@ -62,17 +63,16 @@ def read_observations(
     """
     values = [value] if isinstance(value, str) else list(value or [])
     _check_options(values, component, family)
-    connection = connect()
-    columns = view(connection, "observations", source)
     used = [key, *values, *([component] if component else []), *([weight] if weight else [])]
-    require_columns(columns, used, "the source")
-    dropped = _keep_complete(connection, key, values, component, weight)
-    if family in COUNTED:
-        assert component is not None
-        return _shares(connection, family, pseudo_count, dropped)
-    if family in ("beta", "gamma", "poisson"):
-        return _rates(connection, family, values[0], pseudo_count, dropped)
-    return _gaussians(connection, family, values, pseudo_count, dropped)
+    with NamedTables() as tables:
+        require_columns(tables.add("observations", source), used, "the source")
+        connection = tables.connection
+        dropped = _keep_complete(connection, key, values, component, weight)
+        if family in COUNTED:
+            return _shares(connection, family, pseudo_count, dropped)
+        if family in ("beta", "gamma", "poisson"):
+            return _rates(connection, family, values[0], pseudo_count, dropped)
+        return _gaussians(connection, family, values, pseudo_count, dropped)
 
 
 def _check_options(values: list[str], component: str | None, family: str) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 CANDIDATES = 2_000  # compared letter by letter at the end
 
 
-def near_names(name: str, strings: pa.Array, n: int) -> list[str]:
+def close_matches(name: str, strings: pa.Array, n: int) -> list[str]:
     """The names likest to this one.
 
     Comparing every name letter by letter would take minutes on millions. Arrow finds the few that contain it, share its

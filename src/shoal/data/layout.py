@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from shoal.data.assembly import Block, count_block
+from shoal.data.matrix_builder import Block, count_block
 from shoal.data.recipe import Recipe
-from shoal.data.tables import Wanted
+from shoal.data.table import ColumnRequest
 from shoal.data.tokens import Slices, Words, delimited_slices, list_slices
+from shoal.data.vocabulary import Vocabulary
 from shoal.errors import BadInput
 from shoal.threads import n_threads_available
 
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-BESIDE = ("item", "owner", "label", "time")  # columns beside the features
+SIDE_ROLES = ("item", "owner", "label", "time")  # columns that are not features
 
 
 class Layout(NamedTuple):
-    """Where the wanted columns stand in a batch."""
+    """Which columns are requested, and where they are in a batch."""
 
-    wanted: list[Wanted]
+    requests: list[ColumnRequest]
     place: dict[str, int]  # role -> number
 
     def column(self, batch: pa.RecordBatch, role: str, letter: str = "c") -> pa.Array:
@@ -40,8 +41,11 @@ def layout_of(recipe: Recipe) -> Layout:
     kinds["features"] = "list" if recipe.shape == "list" else "text"
     kinds["weight"] = "numbers" if recipe.shape == "list" else "number"
     roles = [role for role in kinds if getattr(recipe, role) is not None]
-    wanted = [Wanted(getattr(recipe, role), kinds[role]) for role in roles]
-    return Layout(wanted, {role: at for at, role in enumerate(roles)})
+    formats = {"time": recipe.time_format}
+    requests = [ColumnRequest(getattr(recipe, role), kinds[role], formats.get(role)) for role in roles]
+    if recipe.shape == "numeric":
+        requests += [ColumnRequest(column, "number") for column in recipe.numeric]
+    return Layout(requests, {role: at for at, role in enumerate(roles)})
 
 
 def slicer(recipe: Recipe, layout: Layout) -> Callable[[pa.RecordBatch], Slices]:
@@ -54,12 +58,40 @@ def slicer(recipe: Recipe, layout: Layout) -> Callable[[pa.RecordBatch], Slices]
     return lambda batch: delimited_slices(layout.column(batch, "features"), recipe.delimiter)
 
 
+def numeric_block(batch: pa.RecordBatch, recipe: Recipe, layout: Layout, first_row: int) -> Block:
+    """Columns of numbers as cells; a number that is missing or infinite is refused, since 0 would be a guess."""
+    first, names = len(layout.place), recipe.numeric
+    values = np.empty((batch.num_rows, len(names)))
+    for at, name in enumerate(names):
+        bad = batch.column(f"b{first + at}")
+        if bad.null_count < len(bad):
+            row = int(np.flatnonzero(np.asarray(bad.is_valid()))[0])
+            raise BadInput(
+                f"row {first_row + row + 1} of column {name!r} holds {bad[row].as_py()!r}, which is not a number. Name "
+                "the columns to use (numeric=[...], on the command line --columns), or repair that row."
+            )
+        values[:, at] = np.asarray(batch.column(f"c{first + at}").fill_null(np.nan))
+    wrong = np.argwhere(~np.isfinite(values))
+    if wrong.size:
+        row, at = wrong[0]
+        what = "no number" if np.isnan(values[row, at]) else f"{values[row, at]:g}"
+        raise BadInput(
+            f"row {first_row + row + 1} of column {names[at]!r} holds {what}, and {len(wrong):,} numbers are missing "
+            "or infinite. Fill them, drop those rows, or leave the column out."
+        )
+    rows, columns = np.nonzero(values)
+    counts = np.bincount(rows, minlength=batch.num_rows).astype(np.int64)
+    return Block(Vocabulary(list(names)), counts, columns.astype(np.int32), values[rows, columns])
+
+
 def blocks(batches: Iterable[pa.RecordBatch], recipe: Recipe, layout: Layout) -> Iterator[tuple[pa.RecordBatch, Block]]:
     """Each batch with its counted block, in order; the counting runs on threads."""
     cut = slicer(recipe, layout)
 
     def counted(numbered: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, Block]:
         first_row, batch = numbered
+        if recipe.shape == "numeric":
+            return batch, numeric_block(batch, recipe, layout, first_row)
         slices = cut(batch)
         weights = _list_weights(batch, recipe, layout, slices, first_row) if recipe.weight is not None else None
         return batch, count_block(slices, weights)
@@ -75,7 +107,7 @@ def _with_first_rows(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, p
 
 
 def _list_weights(batch: Any, recipe: Recipe, layout: Layout, slices: Slices, first_row: int) -> np.ndarray:
-    """One number for each feature of a list column, from the list beside it."""
+    """One number for each feature of a list column, from the list that goes with it."""
     import pyarrow.compute as pc
 
     lists = layout.column(batch, "weight")

@@ -1,4 +1,4 @@
-"""The columns beside the features: ids, times, owners, labels."""
+"""The columns that are not features: ids, times, owners, labels."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.data.arrow import objects
+from shoal.data.layout import Layout
 from shoal.data.recipe import Recipe
-from shoal.data.shapes import Layout
 from shoal.data.times import Times
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class Beside:
+class SideColumns:
     """Collects them batch by batch."""
 
     def __init__(self, recipe: Recipe, layout: Layout, first_row: int = 0) -> None:
         self.layout = layout
         self.texts: dict[str, list[Any]] = {role: [] for role in ("item", "owner", "label") if role in layout.place}
-        self.times = Times(recipe.time, recipe.time_unit) if recipe.time is not None else None
+        self.times = Times(recipe.time, recipe.time_unit, recipe.time_format) if recipe.time is not None else None
         self.n_rows = first_row  # for messages that name a row
 
     def add(self, batch: pa.RecordBatch, chosen: np.ndarray | None = None) -> None:
@@ -38,7 +38,7 @@ class Beside:
         self.n_rows += batch.num_rows
 
     def text(self, role: str) -> np.ndarray | None:
-        """A column as an array of str, None where null; or None if it was not wanted."""
+        """A column as an array of str, None where null; or None if it was not asked for."""
         import pyarrow as pa
 
         if role not in self.texts:

@@ -44,7 +44,7 @@ def number_block(slices: Slices) -> tuple[Vocabulary, np.ndarray]:
     return names, ids
 
 
-class Assembly:
+class MatrixBuilder:
     """Collects blocks in order. A growing vocabulary numbers names as first seen; a fixed one ignores unknown names."""
 
     def __init__(self, vocabulary: Vocabulary | None = None, *, fixed: bool = False) -> None:

@@ -1,0 +1,77 @@
+"""What a user hands to ``fit`` in place of a matrix, as a Dataset: texts, lists of features, a table of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from shoal.data.dataset import Dataset
+from shoal.data.reading import read
+
+
+def as_dataset(X: Any, like: Any = None) -> Dataset | None:
+    """``X`` as a Dataset if it holds text or lists of features; None if it is numbers, which need no reading.
+
+    Parameters
+    ----------
+    X : a list, array or Series of texts or of lists of features; a table (pandas, polars, Arrow, a dict of columns)
+        with a text or list column; a Dataset.
+    like : a model or Dataset with a recipe, so that ``X`` is read into the same columns.
+
+    Examples
+    --------
+    >>> as_dataset(["red fox", "red wine"]).X.shape
+    (2, 3)
+    >>> as_dataset([[1.0, 2.0], [3.0, 4.0]]) is None
+    True
+    """
+    if isinstance(X, Dataset):
+        return X
+    if not holds_words(X):
+        return None
+    recipe = getattr(like, "recipe_", None) or getattr(like, "recipe", None)
+    return read(X, recipe=like) if recipe is not None else read(X)
+
+
+def holds_words(X: Any) -> bool:
+    """Whether there is text, or a list of text, where a matrix has numbers."""
+    if X is None or sp.issparse(X) or isinstance(X, str | bytes):
+        return False
+    if isinstance(X, np.ndarray):
+        return X.ndim == 1 and X.dtype.kind in "OUT" and _is_words(X)
+    if isinstance(X, list | tuple):
+        return _is_words(X)
+    package = type(X).__module__.split(".")[0]
+    if package in ("pandas", "polars", "pyarrow") or isinstance(X, Mapping):
+        return _table_holds_words(X)
+    return False
+
+
+def _is_words(values: Any) -> bool:
+    """By the first value that is there; a list of numbers is a row of a matrix."""
+    for value in values:
+        if isinstance(value, str):
+            return True
+        if isinstance(value, list | tuple | set | frozenset | np.ndarray) and len(value):
+            return all(isinstance(part, str) for part in value)
+        if not (value is None or isinstance(value, list | tuple | set) or value != value):
+            return False
+    return False
+
+
+def _table_holds_words(X: Any) -> bool:
+    import pyarrow as pa
+
+    from shoal.data.sources import as_arrow
+
+    if type(X).__module__.startswith("pandas") and hasattr(X, "sparse") and not hasattr(X, "columns"):
+        return False
+    columns = as_arrow(X)
+    if not isinstance(columns, pa.Table):
+        return False
+    kinds = [field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in columns.schema]
+    tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_list)
+    return any(test(kind) for kind in kinds for test in (*tests, pa.types.is_large_list))
