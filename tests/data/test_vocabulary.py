@@ -77,7 +77,7 @@ def test_nulls_dictionaries_and_chunks_are_understood():
 
 
 def test_a_repeated_name_is_refused():
-    with pytest.raises(BadInput, match="'b' stands at 1 and at 2"):
+    with pytest.raises(BadInput, match="duplicate name 'b' at 1 and 2"):
         Vocabulary(["a", "b", "b"])
 
 

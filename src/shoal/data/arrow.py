@@ -29,7 +29,7 @@ def string_buffers(strings: Any) -> tuple[np.ndarray, np.ndarray]:
         values = array.tolist() if isinstance(array, np.ndarray) else list(array)
         try:
             array = pa.array(values, type=pa.large_string())
-        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError, UnicodeEncodeError) as error:
             raise BadInput(f"names must be text: {error}") from None
     if isinstance(array, pa.ChunkedArray):
         array = (

@@ -90,8 +90,25 @@ def drop_long_items(X: sp.csr_matrix, side: Columns, max_features: int | None) -
 
 
 def weighed(X: sp.csr_matrix, recipe: Recipe) -> sp.csr_matrix:
+    """The cells as the recipe wants them; what does not fit into its numbers is refused by row."""
+    _refuse_cells(X, ~np.isfinite(X.data), "inf, too large a sum of weights")
     form: dict[str, Any] = {"sublinear": recipe.sublinear, "unit_length": recipe.unit_length, "dtype": recipe.dtype}
-    return weigh(X, recipe.weighting, idf=recipe.idf, **form)
+    with np.errstate(over="ignore"):
+        weighed = weigh(X, recipe.weighting, idf=recipe.idf, **form)
+    _refuse_cells(X, ~np.isfinite(weighed.data), f"a number too large for {recipe.dtype}")
+    if recipe.sublinear and recipe.weighting != "binary":
+        _refuse_cells(X, weighed.data < 0, "a weight so small that sublinear=True makes it negative")
+    return weighed
+
+
+def _refuse_cells(X: sp.csr_matrix, wrong: np.ndarray, what: str) -> None:
+    places = np.flatnonzero(wrong)
+    if places.size:
+        row = int(np.searchsorted(X.indptr, places[0], side="right"))
+        raise BadInput(
+            f"row {row} holds {what} ({X.data[places[0]]:g} in column {X.indices[places[0]]}), and {places.size:,} "
+            "cells do. Scale the weights, or drop those rows."
+        )
 
 
 def facts_of(X: sp.csr_matrix, side: Columns) -> dict[str, Any]:

@@ -14,7 +14,7 @@ CANDIDATES = 2_000  # compared letter by letter at the end
 
 
 def close_matches(name: str, strings: pa.Array, n: int) -> list[str]:
-    """The names likest to this one.
+    """The names closest to this one.
 
     Comparing every name letter by letter would take minutes on millions. Arrow finds the few that contain it, share its
     first letters or hold most of its three-letter pieces; only those are compared.

@@ -28,7 +28,7 @@ def find_layout(table: Table, recipe: Recipe) -> FoundLayout:
     column = recipe.features
     assert column is not None
     kind = table.kind(column)
-    if kind == "list":
+    if kind in ("list", "nested"):  # nested columns are refused when all parts are known
         return FoundLayout(replace(recipe, shape="list"))
     if recipe.delimiter is not None:
         return FoundLayout(replace(recipe, shape="delimited"))

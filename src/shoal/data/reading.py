@@ -95,8 +95,8 @@ def read_table(table: Table, plan: ReadPlan) -> Dataset:
     if not X.shape[0]:
         raise BadInput(f"{table.name} has columns ({', '.join(table.columns)}) but no rows.")
     dataset = build_dataset(X, builder.vocabulary, choice, plan, side_columns(side, choice), fixed=fixed)
-    refuse_empty(dataset, plan)
     dataset.summary |= {"unknown_features": builder.unknown, "guessed": choice.guessed}
+    refuse_empty(dataset, plan)
     return dataset
 
 

@@ -306,7 +306,7 @@ def merge_equal(indptr, indices, values):
 def weigh_rows(first_row, last_row, indptr, indices, counts, binary, sublinear, idf, unit_length, values):
     """Cells as 1 or their count, damped, times the feature's idf (none if empty), and rows made unit length."""
     for row in range(first_row, last_row):
-        squares = 0.0
+        largest = 0.0
         for at in range(indptr[row], indptr[row + 1]):
             value = 1.0 if binary else np.float64(counts[at])
             if sublinear:
@@ -314,8 +314,17 @@ def weigh_rows(first_row, last_row, indptr, indices, counts, binary, sublinear, 
             if idf.size:
                 value *= idf[indices[at]]
             values[at] = value
-            squares += value * value
-        if unit_length and squares > 0.0:
+            largest = max(largest, abs(value))
+        if unit_length and largest > 0.0:
+            squares = 0.0
+            for at in range(indptr[row], indptr[row + 1]):
+                squares += values[at] * values[at]
+            # Squares of numbers beyond 1e154 or below 1e-154 leave the range of float64; those rows are scaled first.
+            if not 1e-200 < squares < 1e300:
+                squares = 0.0
+                for at in range(indptr[row], indptr[row + 1]):
+                    values[at] /= largest
+                    squares += values[at] * values[at]
             length = np.sqrt(squares)
             for at in range(indptr[row], indptr[row + 1]):
                 values[at] /= length

@@ -34,8 +34,7 @@ class Vocabulary:
             ids = self.find(self.strings)
             twice = int(np.flatnonzero(ids != np.arange(self._n))[0])
             raise BadInput(
-                f"a vocabulary names each feature once, but {self[twice]!r} stands at {ids[twice]} and at {twice}. "
-                "Remove the repeated names."
+                f"duplicate name {self[twice]!r} at {ids[twice]} and {twice} of the vocabulary. Remove one of them."
             )
 
     @classmethod
@@ -161,7 +160,7 @@ class Vocabulary:
         return Vocabulary.from_arrays(*(array.copy() for array in self.to_arrays()))
 
     def near(self, name: str, n: int = 5) -> list[str]:
-        """Names like this one, likest first: for a message that offers them.
+        """Names like this one, closest first: for a message that offers them.
 
         >>> Vocabulary(["guitar", "piano", "guitars", "drum"]).near("gutar", n=2)
         ['guitar', 'guitars']
