@@ -1,54 +1,91 @@
-"""What every estimator keeps: scikit-learn's contract, one judge of input, a state that can be stored, stable ids.
+"""What every estimator keeps: scikit-learn's contract, one validation of input, a state that can be stored, stable ids.
 
-Each room writes its model as three functions on plain statistics, and every back end is a way of folding them::
+Each package writes its model as three pure functions in ``statistics.py``, folded over blocks by :mod:`shoal.engine`::
 
-    stats = accumulate(block, model)     # what one pass over some rows must remember
-    stats = merge(stats, other_stats)    # associative, so blocks, threads, days and machines can be added up
-    model = update(model, stats)
+    stats, memory = accumulate(block, model, memory)   # what one pass over some rows must remember
+    stats = merge(stats, other_stats)                  # associative, so blocks, threads, days and machines add up
+    model = update(model, stats)                       # a new model; the old one stays as it was
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from contextlib import contextmanager
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from shoal.errors import BadInput
+from shoal.errors import BadInput, CannotMerge
+from shoal.roster import Roster
+from shoal.storable import STORABLE, storable, storable_name
+from shoal.validation import (
+    Mode,
+    Rows,
+    check_choice,
+    check_int,
+    check_random_state,
+    check_real,
+    remember_rows,
+    validate_rows,
+    validate_weights,
+)
 
-Class = TypeVar("Class", bound=type)
-
-# Classes that a model file may name: parts of models (kernels over time, families, rosters) that are dataclasses or
-# named tuples. A file can name nothing else, so loading one never runs foreign code.
-STORABLE: dict[str, type] = {}
-
-
-def storable(cls: Class) -> Class:
-    """Let ``shoal.save`` write instances of this dataclass, named tuple or estimator, and ``shoal.load`` build them."""
-    STORABLE[cls.__name__] = cls
-    return cls
+__all__ = [
+    "STORABLE",
+    "Assignment",
+    "Estimator",
+    "Roster",
+    "Rows",
+    "TopFeatures",
+    "check_choice",
+    "check_int",
+    "check_random_state",
+    "check_real",
+    "storable",
+    "storable_name",
+    "transaction",
+    "validate_rows",
+    "validate_weights",
+]
 
 
 class TopFeatures(NamedTuple):
-    """The features that describe a cluster, most telling first."""
+    """The features that describe a cluster, the most salient first."""
 
     features: np.ndarray  # (n,) column numbers
     values: np.ndarray  # (n,) the number behind each
-    meaning: str  # what the number is, in words: "weight in the centre", "effective ads"
+    meaning: str  # what the number is, in words: "weight in the center", "effective ads"
     low: np.ndarray | None = None  # (n,) credible interval, where the model has one
     high: np.ndarray | None = None
     bounded: str = ""  # what low and high bound, in words, when it is not the value itself: "share of rows"
 
 
 class Assignment(NamedTuple):
-    """Where items belong, and how well they fit there."""
+    """The cluster of each row, and how well the row fits there."""
 
-    labels: np.ndarray  # (n,) cluster ids; -1 belongs nowhere
+    labels: np.ndarray  # (n,) cluster ids; -1: unassigned
     scores: np.ndarray  # (n,) larger is better; NaN where the model has no such number
+
+
+@contextmanager
+def transaction(estimator: Estimator) -> Iterator[None]:
+    """All or nothing: if the body raises, Ctrl-C included, the estimator is as it was before.
+
+    Learning never changes a model's arrays in place (``update`` returns new ones), so it is enough to remember the
+    attributes, and a copy of the roster, which is edited in place.
+    """
+    before = dict(vars(estimator))
+    if isinstance(before.get("roster_"), Roster):
+        before["roster_"] = before["roster_"].copy()
+    try:
+        yield
+    except BaseException:
+        estimator.__dict__.clear()
+        estimator.__dict__.update(before)
+        raise
 
 
 class Estimator(ClusterMixin, BaseEstimator):
@@ -57,7 +94,7 @@ class Estimator(ClusterMixin, BaseEstimator):
     # Fitted attributes the store would not find by their trailing underscore.
     _private_state: ClassVar[tuple[str, ...]] = ()
     # What `typicality` measures, for axes and table heads.
-    typicality_meaning: ClassVar[str] = "similarity to the centre"
+    typicality_meaning: ClassVar[str] = "similarity to the center"
 
     def fitted_state(self) -> dict[str, Any]:
         """Everything ``fit`` learned, by attribute name: arrays, CSR matrices, numbers, text, storable parts."""
@@ -69,23 +106,65 @@ class Estimator(ClusterMixin, BaseEstimator):
         for name, value in state.items():
             setattr(self, name, value)
 
+    def check_state(self) -> None:
+        """Refuse a state from a file that contradicts itself: kernels would follow its indices. Called by ``load``."""
+
+    def _remember_rows(self, rows: Rows, *, mode: Mode) -> None:
+        remember_rows(self, rows, mode=mode)
+
+    # --- asking -------------------------------------------------------------------------------------------------------
+
     def assign(self, X: Any) -> Assignment:
-        """The cluster of each row, with how well it fits: here its probability, if the model has one."""
-        labels = self.predict(X)  # type: ignore[attr-defined]
+        """The cluster of each row and how well it fits: here its probability, if the model has one."""
         if hasattr(self, "predict_proba"):
-            return Assignment(labels, self.predict_proba(X).max(axis=1))
+            best = self.memberships(X, top=1)
+            filled = np.diff(best.indptr) > 0
+            labels = np.full(best.shape[0], -1, dtype=np.int64)
+            scores = np.zeros(best.shape[0])
+            labels[filled], scores[filled] = self.cluster_ids_[best.indices], best.data
+            return Assignment(labels, scores)
+        labels = self.predict(X)  # type: ignore[attr-defined]
         return Assignment(labels, np.full(len(labels), np.nan))
 
-    # What a cluster card needs; a model overrides what it can say.
+    def memberships(self, X: Any, top: int = 5) -> sp.csr_matrix:
+        """The ``top`` largest probabilities of each row, over :attr:`cluster_ids_`; what is left out is not stored.
 
-    def ids_of_clusters(self) -> np.ndarray:
+        Rows are scored in blocks, so nothing of size rows x clusters is made.
+        """
+        top = check_int("top", top)
+        if not hasattr(self, "predict_proba"):
+            raise BadInput(f"{type(self).__name__} gives no probabilities; use predict or assign.")
+        check_is_fitted(self)
+        n_clusters = len(self.cluster_ids_)
+        parts = []
+        for start in range(0, max(len_of(X), 1), step := max(1, 4_000_000 // max(n_clusters, 1))):
+            parts.append(_largest(self.predict_proba(rows_of(X, start, start + step))[:, :n_clusters], top))
+        return sp.vstack(parts, format="csr")
+
+    def name_features(self, features: np.ndarray) -> list[str]:
+        """Column numbers in words, when a vocabulary came with the data."""
+        vocabulary = getattr(self, "vocabulary_", None)
+        if vocabulary is not None:
+            return [str(vocabulary[int(feature)]) for feature in features]
+        names = getattr(self, "feature_names_in_", None)
+        return [str(names[feature]) if names is not None else f"feature {feature}" for feature in features]
+
+    # --- what a cluster card needs; a model overrides what it can give ------------------------------------------------
+
+    @property
+    def cluster_ids_(self) -> np.ndarray:
         """Stable ids of the live clusters, in the order of the model's rows."""
-        roster = getattr(self, "roster_", None)
-        return roster.ids if roster is not None else np.arange(self.n_clusters)  # type: ignore[attr-defined,no-any-return]
+        roster = vars(self).get("roster_")
+        if roster is not None:
+            return np.asarray(roster.ids)
+        centers = vars(self).get("cluster_centers_")
+        if centers is None:
+            raise AttributeError(f"this {type(self).__name__} is not fitted yet: it has no clusters")
+        return np.arange(centers.shape[0])
 
-    def ids_to_tell(self) -> np.ndarray:
-        """Ids of the clusters worth a card in a report: the live ones first, then any that are gone."""
-        return self.ids_of_clusters()
+    def reported_cluster_ids(self) -> np.ndarray:
+        """Ids of the clusters that get a card in a report: the live ones first, then any that are gone."""
+        return self.cluster_ids_
 
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The features that describe the cluster with this id."""
@@ -103,13 +182,32 @@ class Estimator(ClusterMixin, BaseEstimator):
         """Pictures of this model for its report: a title, a sentence to read it by, and what draws the figure."""
         return iter(())
 
-    def name_features(self, features: np.ndarray) -> list[str]:
-        """Column numbers in words, when a vocabulary came with the data."""
-        vocabulary = getattr(self, "vocabulary_", None)
-        if vocabulary is not None:
-            return [str(vocabulary[int(feature)]) for feature in features]
-        names = getattr(self, "feature_names_in_", None)
-        return [str(names[feature]) if names is not None else f"feature {feature}" for feature in features]
+    # --- editing and combining ----------------------------------------------------------------------------------------
+
+    def name_cluster(self, cluster: int, name: str | None) -> None:
+        """Give a cluster a name, which stays with its id; None takes the name away."""
+        check_is_fitted(self)
+        self._roster().name(cluster, name)
+
+    def pin_cluster(self, cluster: int, pinned: bool = True) -> None:
+        """A pinned cluster is never removed, nor merged into another, by learning."""
+        check_is_fitted(self)
+        self._roster().pin(cluster, pinned)
+
+    def _roster(self) -> Roster:
+        return self.roster_  # type: ignore[attr-defined,no-any-return]
+
+    def merge_clusters(self, clusters: Any, into: int) -> Any:
+        """The rows of ``clusters`` (one id or several) belong to the cluster ``into`` from now on."""
+        raise NotImplementedError(f"{type(self).__name__} cannot merge clusters")
+
+    def split_cluster(self, cluster: int, *args: Any) -> Any:
+        """Split a cluster in two; the id of the new one."""
+        raise NotImplementedError(f"{type(self).__name__} cannot split clusters")
+
+    def merge(self, other: Any) -> Any:
+        """Take in a model that was fitted on other rows from the same start."""
+        raise CannotMerge(f"{type(self).__name__} models cannot be merged.")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -117,100 +215,45 @@ class Estimator(ClusterMixin, BaseEstimator):
         return tags
 
 
+def len_of(X: Any) -> int:
+    """Rows of a matrix, a table or a Dataset."""
+    shape = getattr(X, "shape", None)
+    return int(shape[0]) if shape else len(X)
+
+
+def rows_of(X: Any, start: int, stop: int) -> Any:
+    """Some rows of a matrix, a table or a Dataset."""
+    if hasattr(X, "iloc"):
+        return X.iloc[start:stop]
+    if hasattr(X, "column_names") and hasattr(X, "slice"):
+        return X.slice(start, stop - start)
+    return X[start:stop]
+
+
+def _largest(probabilities: np.ndarray, top: int) -> sp.csr_matrix:
+    """The largest entries of each row, as a sparse matrix; ties go to the smaller column."""
+    n_rows, n_columns = probabilities.shape
+    top = min(top, n_columns)
+    columns = np.argsort(-probabilities, axis=1, kind="stable")[:, :top]
+    values = np.take_along_axis(probabilities, columns, axis=1)
+    order = np.argsort(columns, axis=1)
+    columns, values = (np.take_along_axis(part, order, axis=1) for part in (columns, values))
+    indptr = np.arange(0, n_rows * top + 1, max(top, 1)) if top else np.zeros(n_rows + 1, dtype=np.int64)
+    matrix = sp.csr_matrix((values.ravel(), columns.ravel(), indptr), shape=(n_rows, n_columns))
+    matrix.eliminate_zeros()
+    return matrix
+
+
+# Until every package uses validate_rows, validate_weights, cluster_ids_ and reported_cluster_ids.
+
+
 def as_rows(estimator: Estimator, X: Any, *, fitting: bool, nonnegative: bool = False) -> sp.csr_matrix:
-    """Judge ``X`` and give it back as canonical CSR of float32 or float64; the caller's arrays are never changed.
-
-    ``X`` may also be a :class:`shoal.Dataset`; when ``fitting``, its vocabulary and item ids are remembered as
-    ``vocabulary_`` and ``item_ids_``, so that clusters can be described in words.
-    """
-    dataset = X if hasattr(X, "X") and hasattr(X, "vocabulary") else None
-    if dataset is not None:
-        X = dataset.X
-    try:
-        X = validate_data(estimator, X, reset=fitting, accept_sparse="csr", dtype=[np.float64, np.float32])
-    except ValueError as error:
-        raise BadInput(str(error)) from None
+    """The rows of ``X``; when fitting, their columns are remembered at once."""
+    mode: Mode = "fit" if fitting else "predict"
+    rows = validate_rows(estimator, X, mode=mode, nonnegative=nonnegative)
     if fitting:
-        for name in ("vocabulary_", "item_ids_"):
-            estimator.__dict__.pop(name, None)
-        if dataset is not None:
-            estimator.vocabulary_ = dataset.vocabulary  # type: ignore[attr-defined]
-            if dataset.ids is not None:
-                estimator.item_ids_ = dataset.ids  # type: ignore[attr-defined]
-    rows = sp.csr_matrix(X)
-    if not rows.has_canonical_format:
-        rows = rows.copy()
-        rows.sum_duplicates()
-    if nonnegative and rows.nnz and rows.data.min() < 0:
-        at = int(np.argmin(rows.data))
-        row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
-        raise BadInput(
-            f"Negative values in data passed to {type(estimator).__name__}: row {row}, column {rows.indices[at]} "
-            f"holds {rows.data[at]:g}. Counts and weights must be 0 or more."
-        )
-    return rows
+        remember_rows(estimator, rows, mode=mode)
+    return rows.matrix
 
 
-def as_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Judge ``sample_weight``: one finite number, 0 or more, for each row; None means 1 each."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weights = np.asarray(sample_weight, dtype=np.float64)
-    if weights.ndim == 0:
-        weights = np.full(n_rows, float(weights))
-    if weights.shape != (n_rows,):
-        raise BadInput(f"sample_weight has shape {weights.shape}; it needs one number for each of the {n_rows} rows.")
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
-    if wrong.size:
-        raise BadInput(
-            f"sample_weight[{wrong[0]}] is {weights[wrong[0]]:g}, and {wrong.size} of {n_rows} weights are negative or "
-            "not finite. Weights must be 0 or more."
-        )
-    return weights
-
-
-@storable
-@dataclass
-class Roster:
-    """Stable cluster ids: a removed id is never used again; births, merges and deaths are written down.
-
-    >>> roster = Roster.of(3)
-    >>> roster.remove([1], kind="merge", into=0)
-    >>> roster.add(2).tolist(), roster.ids.tolist()
-    ([3, 4], [0, 2, 3, 4])
-    >>> roster.events[0]
-    {'kind': 'merge', 'id': 1, 'into': 0, 'at': None}
-    """
-
-    ids: np.ndarray  # ids of the live clusters, in the order of the model's rows
-    next_id: int = 0
-    names: dict[int, str] = field(default_factory=dict)  # given by the user
-    pinned: list[int] = field(default_factory=list)  # never removed or merged by the model itself
-    events: list[dict[str, Any]] = field(default_factory=list)
-
-    @classmethod
-    def of(cls, n_clusters: int) -> Roster:
-        return cls(ids=np.arange(n_clusters, dtype=np.int64), next_id=n_clusters)
-
-    def add(self, n: int, at: float | None = None) -> np.ndarray:
-        """``n`` new clusters at the end of the rows; their ids."""
-        fresh = np.arange(self.next_id, self.next_id + n, dtype=np.int64)
-        self.ids = np.concatenate([self.ids, fresh])
-        self.next_id += n
-        self.events += [{"kind": "birth", "id": int(id_), "into": None, "at": at} for id_ in fresh]
-        return fresh
-
-    def remove(self, ids: Any, *, kind: str = "death", into: int | None = None, at: float | None = None) -> None:
-        """Take clusters off; ``kind`` and ``into`` say what became of them."""
-        gone = np.atleast_1d(np.asarray(ids, dtype=np.int64))
-        self.ids = self.ids[~np.isin(self.ids, gone)]
-        self.pinned = [id_ for id_ in self.pinned if id_ not in gone]
-        self.events += [{"kind": kind, "id": int(id_), "into": into, "at": at} for id_ in gone]
-
-    def row_of(self, id_: int) -> int:
-        """The model's row that holds this id."""
-        rows = np.flatnonzero(self.ids == id_)
-        if not rows.size:
-            known = f"ids run from {self.ids.min()} to {self.ids.max()}" if self.ids.size else "there are no clusters"
-            raise BadInput(f"no cluster has id {id_}; {known}, and removed ids are not used again.")
-        return int(rows[0])
+as_weights = validate_weights

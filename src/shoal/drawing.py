@@ -1,24 +1,5 @@
-"""The one place that makes figures: matplotlib, without a window and without touching the user's settings."""
+"""Until every package imports :mod:`shoal.plotting`."""
 
-from __future__ import annotations
+from shoal.plotting import BLUE, GREY, figure
 
-from typing import Any
-
-from shoal.errors import MissingExtra
-
-BLUE, GREY = "#2563a8", "#8a94a0"
-
-
-def figure(width: float = 6.2, height: float = 3.2) -> tuple[Any, Any]:
-    """A matplotlib figure and its axes, in the library's plain style."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise MissingExtra(
-            "plots and reports need matplotlib, which is not installed. Install it with: pip install 'shoal[report]'"
-        ) from None
-    drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = drawn.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=9)
-    return drawn, axes
+__all__ = ["BLUE", "GREY", "figure"]

@@ -45,9 +45,9 @@ class ShoalWarning(UserWarning):
     """The root of shoal's warnings."""
 
 
-class Interrupted(ShoalWarning):
+class InterruptedWarning(ShoalWarning):
     """Ctrl-C stopped the work early; the model holds the best state so far."""
 
 
-class NotConverged(ShoalWarning):
-    """The iterations ran out before the objective settled."""
+# Until every package uses the name above.
+Interrupted = InterruptedWarning

@@ -2,7 +2,7 @@
 
 The library is silent by default. A program that wants bars says so once::
 
-    with shoal.progress.shown():
+    with shoal.progress.show_progress():
         model.fit(X)
 
 Bars go to standard error, so results on standard output stay clean.
@@ -21,7 +21,7 @@ from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any, Protocol
 
-from shoal.errors import Interrupted
+from shoal.errors import InterruptedWarning
 
 
 class Display(Protocol):
@@ -30,7 +30,7 @@ class Display(Protocol):
     def start(self, what: str, total: float | None) -> int: ...
     def update(self, task: int, done: float, total: float | None, note: str) -> None: ...
     def finish(self, task: int) -> None: ...
-    def say(self, message: str) -> None: ...
+    def message(self, text: str) -> None: ...
 
 
 class Silent:
@@ -43,7 +43,7 @@ class Silent:
 
     def finish(self, task: int) -> None: ...
 
-    def say(self, message: str) -> None: ...
+    def message(self, text: str) -> None: ...
 
 
 class Bars:
@@ -69,7 +69,7 @@ class Bars:
             disable=not self.console.is_terminal,
         )
         self.names: dict[int, tuple[str, float]] = {}
-        self.said: set[str] = set()
+        self.printed: set[str] = set()
         self.last_line = 0.0
 
     def start(self, what: str, total: float | None) -> int:
@@ -90,15 +90,15 @@ class Bars:
     def finish(self, task: int) -> None:
         self.progress.stop_task(task)  # type: ignore[arg-type]
 
-    def say(self, message: str) -> None:
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+    def message(self, text: str) -> None:
+        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
 
 
 _display: ContextVar[Display] = ContextVar("shoal_display", default=Silent())  # noqa: B039 - Silent has no state
 
 
 @contextmanager
-def shown() -> Iterator[None]:
+def show_progress() -> Iterator[None]:
     """Show bars on standard error for the work inside."""
     bars = Bars()
     token = _display.set(bars)
@@ -109,17 +109,17 @@ def shown() -> Iterator[None]:
         _display.reset(token)
 
 
-def say(message: str) -> None:
+def message(text: str) -> None:
     """One line for the person watching, if anyone is: what was guessed, chosen, dropped."""
-    _display.get().say(message)
+    _display.get().message(text)
 
 
-def say_once(message: str) -> None:
+def message_once(text: str) -> None:
     """The same, but not again while the same bars are shown."""
     display = _display.get()
-    if isinstance(display, Bars) and message not in display.said:
-        display.said.add(message)
-        display.say(message)
+    if isinstance(display, Bars) and text not in display.printed:
+        display.printed.add(text)
+        display.message(text)
 
 
 @contextmanager
@@ -229,7 +229,7 @@ class Monitor:
             warnings.warn(
                 f"{self.what} was interrupted after {self.n_iter} of {self.max_iter} steps; "
                 "the model holds the state so far.",
-                Interrupted,
+                InterruptedWarning,
                 stacklevel=3,
             )
 
@@ -237,4 +237,8 @@ class Monitor:
         if self.interrupted:
             raise KeyboardInterrupt
         self.interrupted = True
-        self._task.display.say("stopping after this step; press Ctrl-C again to stop at once")
+        self._task.display.message("stopping after this step; press Ctrl-C again to stop at once")
+
+
+# Until every package uses the names above.
+say, say_once, shown = message, message_once, show_progress

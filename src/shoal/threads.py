@@ -7,11 +7,15 @@ Kernels release the interpreter lock, so plain threads are enough.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sized
+from concurrent.futures import Future, ThreadPoolExecutor
+from numbers import Integral
 from typing import TypeVar
 
 from shoal.errors import BadInput
+
+MOST_THREADS = 1024
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
@@ -21,12 +25,25 @@ def n_threads_available() -> int:
     """Cores this process may use; ``SHOAL_NUM_THREADS`` overrides it."""
     asked = os.environ.get("SHOAL_NUM_THREADS")
     if asked is not None:
-        if not asked.isdigit() or int(asked) < 1:
-            raise BadInput(f"SHOAL_NUM_THREADS is {asked!r}; set it to a whole number of threads, 1 or more.")
+        if not (asked.isascii() and asked.isdigit() and 1 <= int(asked) <= MOST_THREADS):
+            raise BadInput(f"SHOAL_NUM_THREADS is {asked!r}; set it to a whole number from 1 to {MOST_THREADS}.")
         return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+def n_threads_of(n_threads: int | None) -> int:
+    """The number of threads that ``n_threads=`` asks for: None and -1 mean all cores.
+
+    >>> n_threads_of(3)
+    3
+    """
+    if n_threads is None or n_threads == -1:
+        return n_threads_available()
+    if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or n_threads < 1:
+        raise BadInput(f"n_threads is {n_threads!r}; it must be a whole number, 1 or more, or None for all cores.")
+    return int(n_threads)
 
 
 def row_blocks(n_rows: int, block_rows: int) -> list[tuple[int, int]]:
@@ -39,24 +56,25 @@ def row_blocks(n_rows: int, block_rows: int) -> list[tuple[int, int]]:
 
 
 def ordered_map(
-    function: Callable[[Item], Result], items: Sequence[Item], n_threads: int | None = None
+    function: Callable[[Item], Result], items: Iterable[Item], n_threads: int | None = None
 ) -> Iterator[Result]:
-    """``map(function, items)`` on threads; results arrive in the order of ``items``, a few ahead at most.
+    """``map(function, items)`` on threads; results come in the order of ``items``, which are read a few ahead at most.
 
     >>> list(ordered_map(lambda x: x * x, [1, 2, 3], n_threads=2))
     [1, 4, 9]
     """
-    n_threads = min(n_threads or n_threads_available(), len(items))
+    n_threads = n_threads_of(n_threads)
+    if isinstance(items, Sized):
+        n_threads = min(n_threads, len(items))
     if n_threads <= 1:
         yield from map(function, items)
         return
     with ThreadPoolExecutor(n_threads) as pool:
         # A short queue keeps finished but unread results (they may be large) from piling up.
-        ahead = 2 * n_threads
-        waiting = [pool.submit(function, item) for item in items[:ahead]]
-        for at in range(len(items)):
-            result = waiting[at].result()
-            waiting[at] = None  # type: ignore[call-overload]
-            if at + ahead < len(items):
-                waiting.append(pool.submit(function, items[at + ahead]))
-            yield result
+        waiting: deque[Future[Result]] = deque()
+        for item in items:
+            if len(waiting) == 2 * n_threads:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(function, item))
+        while waiting:
+            yield waiting.popleft().result()

@@ -48,7 +48,7 @@ def test_attributes_keep_their_definitions() -> None:
     assert len(model.log_joint_history_) == model.n_iter_ == 20
     assert model.log_joint_ == max(model.log_joint_history_[10:])
     assert model.samples_.shape == (5, 300)
-    assert model.n_clusters_ == len(np.unique(model.labels_)) == len(model.ids_of_clusters())
+    assert model.n_clusters_ == len(np.unique(model.labels_)) == len(model.cluster_ids_)
     size = np.bincount(model.labels_)
     assert (np.diff(size) <= 0).all()
     np.testing.assert_array_equal(model.stats_.size, size)

@@ -90,4 +90,4 @@ def test_a_saved_model_predicts_the_same_and_can_go_on_learning(tmp_path, option
     np.testing.assert_array_equal(model.top_features(2).features, again.top_features(2).features)
     assert again.score(X) == model.score(X)
     again.partial_fit(X)
-    assert again.ids_of_clusters().tolist() == list(range(5))
+    assert again.cluster_ids_.tolist() == list(range(5))

@@ -52,7 +52,7 @@ def test_a_center_is_the_running_mean_of_the_rows_it_won():
         np.testing.assert_allclose(model.cluster_centers_.toarray(), oracle.unit(won), atol=1e-5)
     assert model.n_iter_ == 3
     np.testing.assert_array_equal(model.cluster_sizes_, model.masses_)
-    np.testing.assert_array_equal(model.ids_of_clusters(), np.arange(5))
+    np.testing.assert_array_equal(model.cluster_ids_, np.arange(5))
 
 
 def test_learning_goes_on_after_fit_and_keeps_ids():

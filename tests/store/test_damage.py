@@ -99,8 +99,8 @@ def test_missing_files_and_folders(tmp_path):
 
 
 def test_a_newer_format_asks_for_an_upgrade(saved):
-    rewrite(saved, lambda facts, arrays: facts.update(format=2, shoal="9.9"))
-    with pytest.raises(BadModelFile, match=r"written by shoal 9\.9 in file format 2.*Upgrade shoal"):
+    rewrite(saved, lambda facts, arrays: facts.update(format=99, shoal="9.9"))
+    with pytest.raises(BadModelFile, match=r"written by shoal 9\.9 in file format 99.*Upgrade shoal"):
         load(saved)
 
 
@@ -109,7 +109,7 @@ def test_a_newer_format_asks_for_an_upgrade(saved):
     [
         lambda facts, arrays: facts["model"].update({"class": "Popen"}),
         lambda facts, arrays: facts["model"].update({"class": "os.system"}),
-        lambda facts, arrays: facts["model"].update({"class": ["ToyModel"]}),
+        lambda facts, arrays: facts["model"].update({"class": ["store.toy_model.ToyModel"]}),
         lambda facts, arrays: facts["model"].update({"params": {"shell": True}}),
         lambda facts, arrays: facts["model"]["state"].update({"__class__": 1}),
         lambda facts, arrays: facts["model"]["state"].update({"predict": 1}),
@@ -117,7 +117,7 @@ def test_a_newer_format_asks_for_an_upgrade(saved):
         lambda facts, arrays: facts["model"]["state"].update({"odd_": {"$": ["pickle"]}}),
         lambda facts, arrays: facts["model"]["state"].update({"odd_": {"no": "kind"}}),
         lambda facts, arrays: facts["model"]["state"].update({"odd_": {"$": "array", "name": "nowhere"}}),
-        lambda facts, arrays: facts["model"]["state"].update({"odd_": {"$": "part", "class": "ToyModel"}}),
+        lambda facts, arrays: facts["model"]["state"].update({"odd_": {"$": "part", "class": "kmeans.Roster"}}),
         lambda facts, arrays: facts["model"]["state"].update({"odd_": {"$": "dict", "items": [[[], 1]]}}),
         lambda facts, arrays: facts["model"]["params"]["kernel"].update({"fields": {"rate": 1.0}}),
         lambda facts, arrays: facts["model"]["state"]["sparse_centers_"].update(shape=[20, 3]),

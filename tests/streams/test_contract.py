@@ -66,7 +66,7 @@ def test_probabilities_agree_with_predictions(data):
     model = TimeSensitiveMixture(inference=QUICK, random_state=0).fit(data)
     p = model.predict_proba(data.X, data.times)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
-    ids = np.append(model.ids_of_clusters(), -1)
+    ids = np.append(model.cluster_ids_, -1)
     np.testing.assert_array_equal(ids[p.argmax(axis=1)], model.predict(data.X, data.times))
 
 

@@ -194,7 +194,7 @@ def test_merge_split_pin_name():
     assert model.labels_[[28, 30, 32, 34, 36]].tolist() == [0, fresh, fresh, fresh, 0]
     model.merge_clusters(fresh, 1)
     assert model.labels_[30] == 1
-    assert fresh not in model.ids_of_clusters()
+    assert fresh not in model.cluster_ids_
     state = model.stream_.state
     for slot, total in words_by_cluster(model):
         assert total == pytest.approx(state.clusters.totals[slot].sum())
@@ -202,7 +202,7 @@ def test_merge_split_pin_name():
     assert {life.id: life.name for life in model.clusters_}[1] == "the other story"
     model.pin(1)
     model.partial_fit(np.tile([3.0, 3.0, 0, 0], (200, 1)), np.arange(1000.0, 1200.0))
-    assert 1 in model.ids_of_clusters()
+    assert 1 in model.cluster_ids_
     assert [event["kind"] for event in model.events_ if event["id"] == fresh][:2] == ["split", "merge"]
     with pytest.raises(BadInput, match="itself"):
         model.merge_clusters(1, 1)
@@ -223,8 +223,8 @@ def test_lives_death_and_revival(tmp_path, folder):
     assert sum(gone.counts) == 20
     assert {"kind": "death", "id": 0, "into": None, "at": 38.0} in model.events_
     assert model.top_features(0, 2).features.tolist() == [0, 1]
-    assert 0 in model.ids_to_tell()
-    assert 0 not in model.ids_of_clusters()
+    assert 0 in model.reported_cluster_ids()
+    assert 0 not in model.cluster_ids_
     model.revive(0)
     assert model.predict(np.array([[3.0, 3.0, 0, 0]])).tolist() == [0]
 
@@ -296,6 +296,6 @@ def test_each_cluster_may_fade_at_its_own_rate():
     inference = Inference(window=60, batch=20, rate_per_cluster=True)
     model = TimeSensitiveMixture(inference=inference, **options).partial_fit(X, times)
     state = model.stream_.state
-    slow = state.live[np.flatnonzero(model.ids_of_clusters() == model.labels_[2940])[0]]
+    slow = state.live[np.flatnonzero(model.cluster_ids_ == model.labels_[2940])[0]]
     assert len(set(model.labels_[::60][20:])) == 1
     assert state.clusters.record.rate[slow] < float(model.kernel_.parameters()[0])

@@ -26,10 +26,10 @@ class Managing(Describing):
 
     # --- clusters -------------------------------------------------------------------------------------------------
 
-    def name_cluster(self, cluster: int, name: str) -> None:
+    def name_cluster(self, cluster: int, name: str | None) -> None:
         """Call a cluster by a name of your own."""
         self._row_of(cluster)
-        self.roster_.names[int(cluster)] = name
+        self.roster_.name(cluster, name)
 
     def pin_cluster(self, cluster: int, pinned: bool = True) -> None:
         """A pinned cluster is never removed, and never merged into another, by learning."""

@@ -61,7 +61,7 @@ def cluster_cards(
     [(3, 'feature 3, feature 2', '2'), (2, 'feature 0, feature 1', '0')]
     """
     check_is_fitted(model)
-    ids = np.asarray(model.ids_to_tell())
+    ids = np.asarray(model.reported_cluster_ids())
     labels = np.asarray(model.labels_)  # type: ignore[attr-defined]
     typicality = model.typicality()
     members = _members_by_cluster(labels, ids, typicality)

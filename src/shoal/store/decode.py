@@ -16,8 +16,8 @@ from shoal.store.encode import BIT_GENERATORS, SPARSE, Malformed
 
 CSR = (sp.csr_matrix, sp.csr_array)
 
-# Parts that do not come with the model's own module; importing it registers them.
-PART_HOMES = {"Recipe": "shoal.data.recipe", "Roster": "shoal.base"}
+# The packages of shoal whose classes a file may name; importing one registers them.
+PACKAGES = ("bernoulli", "data", "densities", "families", "kmeans", "roster", "streams", "suggestion")
 
 
 class Decoder:
@@ -109,9 +109,7 @@ def _sparse(decoder: Decoder, value: dict[str, Any]) -> Any:
 
 
 def _part(decoder: Decoder, value: dict[str, Any]) -> Any:
-    if value["class"] in PART_HOMES:
-        import_module(PART_HOMES[value["class"]])
-    cls = STORABLE.get(value["class"])
+    cls = storable_class(value["class"])
     if cls is None or issubclass(cls, Estimator):
         raise Malformed(f"a part called {value['class']!r}, which this shoal does not know")
     fields = {name: decoder.decode(item) for name, item in value["fields"].items()}
@@ -124,6 +122,14 @@ def _part(decoder: Decoder, value: dict[str, Any]) -> Any:
         if not field.init and field.name in fields:
             object.__setattr__(part, field.name, fields[field.name])
     return part
+
+
+def storable_class(name: str) -> type | None:
+    """The class of shoal that a file calls by this name; a file can name no other."""
+    package = name.partition(".")[0]
+    if name not in STORABLE and package in PACKAGES:
+        import_module(f"shoal.{package}")
+    return STORABLE.get(name)
 
 
 def _random_state(decoder: Decoder, value: dict[str, Any]) -> np.random.RandomState:

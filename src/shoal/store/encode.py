@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.base import STORABLE, Estimator
+from shoal.base import STORABLE, Estimator, storable_name
 from shoal.errors import BadInput
 from shoal.store.container import NAMES
 
@@ -56,7 +56,7 @@ class Encoder:
             return self.sparse(value, at)
         if isinstance(value, Estimator):
             return self.model(value, value.fitted_state(), f"{at}.", depth)
-        if STORABLE.get(type(value).__name__) is type(value):
+        if STORABLE.get(storable_name(type(value))) is type(value):
             return self.part(value, at, depth)
         if type(value).__name__ == "Vocabulary" and hasattr(value, "to_arrays"):
             text, offsets = value.to_arrays()
@@ -136,7 +136,7 @@ class Encoder:
             part: {name: self.encode(value, f"{inside}{part}.{name}", depth + 1) for name, value in values.items()}
             for part, values in parts.items()
         }
-        return {"$": "model", "class": type(model).__name__, **encoded}
+        return {"$": "model", "class": storable_name(type(model)), **encoded}
 
     def part(self, value: Any, at: str, depth: int) -> dict[str, Any]:
         if dataclasses.is_dataclass(value):
@@ -146,7 +146,7 @@ class Encoder:
         else:
             raise self.refusal(value, at)
         encoded = {name: self.encode(item, f"{at}.{name}", depth + 1) for name, item in fields.items()}
-        return {"$": "part", "class": type(value).__name__, "fields": encoded}
+        return {"$": "part", "class": storable_name(type(value)), "fields": encoded}
 
 
 def _write_float(encoder: Encoder, value: float, at: str, depth: int) -> Any:

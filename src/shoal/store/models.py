@@ -5,26 +5,17 @@ from __future__ import annotations
 import datetime
 import json
 import os
-from importlib import import_module
 from typing import Any
 
 import shoal
-from shoal.base import STORABLE, Estimator
+from shoal.base import Estimator, storable_name
 from shoal.errors import BadInput, BadModelFile
 from shoal.store import container
-from shoal.store.decode import Decoder
+from shoal.store.decode import Decoder, storable_class
 from shoal.store.encode import Encoder, Malformed
 
-FORMAT = 1
+FORMAT = 2  # rises when the structure changes; 1 named classes without their package
 
-# The models that a file may name, and where they live; more register themselves with ``shoal.base.storable``.
-_MODEL_HOMES = {
-    "SphericalKMeans": "shoal.kmeans",
-    "BernoulliMixture": "shoal.bernoulli",
-    "ExponentialFamilyMixture": "shoal.families",
-    "TimeSensitiveMixture": "shoal.streams",
-    "DensityKMeans": "shoal.densities",
-}
 # What a damaged or hostile structure can raise while it is being read.
 _BROKEN = (Malformed, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
 
@@ -87,7 +78,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         model = facts["model"]
         return {
-            "model": model["class"],
+            "model": _class_name(model),
             "params": {name: _plain(value) for name, value in model["params"].items()},
             "provenance": _plain(model["state"].get("provenance_")),
             "recipe": _plain(model["state"].get("recipe_")),
@@ -101,10 +92,8 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def model_class(name: str) -> type[Estimator]:
-    """The class of shoal's own by that name; a file can name no other."""
-    cls = STORABLE.get(name)
-    if cls is None and name in _MODEL_HOMES:
-        cls = getattr(import_module(_MODEL_HOMES[name]), name)
+    """The model of shoal that a file calls by this name."""
+    cls = storable_class(name)
     if cls is None or not issubclass(cls, Estimator):
         raise Malformed(f"a model called {name!r}")
     return cls
@@ -113,7 +102,7 @@ def model_class(name: str) -> type[Estimator]:
 def _require_loadable(model: Estimator) -> None:
     name = type(model).__name__
     try:
-        known = model_class(name) is type(model)
+        known = model_class(storable_name(type(model))) is type(model)
     except (Malformed, ImportError):
         known = False
     if not known:
@@ -174,8 +163,12 @@ def _plain(value: Any) -> Any:
         return Decoder({}, _build_model).decode(value)
     if kind in ("part", "model"):
         inside = value["fields"] if kind == "part" else value["params"]
-        return {"class": value["class"]} | {name: _plain(item) for name, item in inside.items()}
+        return {"class": _class_name(value)} | {name: _plain(item) for name, item in inside.items()}
     return f"<{kind}>"
+
+
+def _class_name(value: dict[str, Any]) -> str:
+    return str(value["class"]).rpartition(".")[2]
 
 
 def _now() -> str:

@@ -23,9 +23,9 @@ class Edits:
 
     stream_: Stream
 
-    def name_cluster(self, cluster: int, name: str) -> None:
+    def name_cluster(self, cluster: int, name: str | None) -> None:
         """Give a cluster a name; it stays with the id for good."""
-        self.stream_.history.names[int(cluster)] = name
+        self.stream_.history.names[int(cluster)] = name or ""
 
     def pin(self, cluster: int, pinned: bool = True) -> None:
         """A pinned cluster is not retired, however long it is silent."""

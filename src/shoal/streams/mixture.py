@@ -195,7 +195,7 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
         return np.where(best >= 0, self.stream_.state.clusters.record.id[best], -1)
 
     def predict_proba(self, X: Any, times: Any = None) -> np.ndarray:
-        """Probabilities over ``ids_of_clusters()``, and in the last column that of a new cluster."""
+        """Probabilities over ``cluster_ids_``, and in the last column that of a new cluster."""
         state, lo, hi = self._ask(X, times)
         out = np.zeros((hi - lo, state.n_live + 1))
         all_probabilities(*self._for_scores(state), lo, hi, out)
@@ -292,18 +292,20 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
             raise AttributeError(f"{name} appears once the model has been fitted")
         return self.stream_
 
-    def ids_of_clusters(self) -> np.ndarray:
+    @property
+    def cluster_ids_(self) -> np.ndarray:
         """Ids of the live clusters, in the order of ``predict_proba``'s columns."""
-        check_is_fitted(self, "stream_")
-        return np.asarray(self.stream_.state.clusters.record.id[self.stream_.state.live])
+        state = self._stream_or_missing("cluster_ids_").state
+        return np.asarray(state.clusters.record.id[state.live])
 
-    def ids_to_tell(self) -> np.ndarray:
+    def reported_cluster_ids(self) -> np.ndarray:
         """Ids of the live clusters, then of those that are gone but were large enough to be remembered."""
-        gone = [life.id for life in self._stream_or_missing("ids_to_tell").history.all_retired() if not life.alive]
-        return np.append(self.ids_of_clusters(), np.asarray(gone, dtype=np.int64))
+        history = self._stream_or_missing("reported_cluster_ids").history
+        gone = [life.id for life in history.all_retired() if not life.alive]
+        return np.append(self.cluster_ids_, np.asarray(gone, dtype=np.int64))
 
     def cluster_weights(self, at: float | None = None) -> np.ndarray:
-        """What each live cluster weighs at a time (now, if not given), in the order of ``ids_of_clusters()``."""
+        """What each live cluster weighs at a time (now, if not given), in the order of ``cluster_ids_``."""
         check_is_fitted(self, "stream_")
         return np.asarray(np.exp(self.stream_.log_weights(at)))
 
@@ -321,7 +323,7 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
         """The features that set a cluster, live or retired, apart from the background."""
         check_is_fitted(self, "stream_")
         state = self.stream_.state
-        found = np.flatnonzero(self.ids_of_clusters() == cluster)
+        found = np.flatnonzero(self.cluster_ids_ == cluster)
         if found.size:
             return cluster_view.top_features(state, int(state.live[found[0]]), n)
         life = self.stream_.history.life(int(cluster))
@@ -364,7 +366,7 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
         if not hasattr(self, "samples_") or self.samples_.shape[1] > LARGEST_MATRIX:
             return None
         together, labels = self.same_cluster_matrix(), self.consensus_labels_
-        return np.array([1.0 - together[np.ix_(labels == id_, labels == id_)].mean() for id_ in self.ids_of_clusters()])
+        return np.array([1.0 - together[np.ix_(labels == id_, labels == id_)].mean() for id_ in self.cluster_ids_])
 
     def fitted_state(self) -> dict[str, Any]:
         """What was learned, in parts that a model file can hold."""

@@ -1,0 +1,11 @@
+"""Where the work of a model runs: one ``fold`` over blocks of rows, on threads or on a cluster.
+
+A model is learned by three pure functions (``accumulate``, ``merge``, ``update``; see ``statistics.py`` of each
+package), and an engine is what folds them over blocks. Models know no engine, and an engine knows no model.
+"""
+
+from shoal.engine.fold import Engine, Folded, current, fold, using
+from shoal.engine.threads import Threads
+from shoal.engine.tree import Tree
+
+__all__ = ["Engine", "Folded", "Threads", "Tree", "current", "fold", "using"]

@@ -1,0 +1,95 @@
+"""``fold``: every pass over data, in every model, on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+Stats = TypeVar("Stats")
+Model = TypeVar("Model")
+
+
+class Folded(NamedTuple):
+    """What a pass over all blocks gives."""
+
+    stats: Any  # merged over all blocks
+    memories: list[Any] | None  # what each block keeps for its next pass; None where blocks came from an iterator
+
+
+class Engine(Protocol):
+    """Runs a pass over blocks. A new back end is one class with this method."""
+
+    def fold(
+        self,
+        blocks: Iterable[Any],
+        accumulate: Callable[..., tuple[Any, Any]],
+        merge: Callable[[Any, Any], Any],
+        model: Any,
+        *,
+        memories: Sequence[Any] | None = None,
+        n_threads: int | None = None,
+    ) -> Folded: ...
+
+
+_engine: ContextVar[Engine | None] = ContextVar("shoal_engine", default=None)
+
+
+def current() -> Engine:
+    """The engine in use: threads, unless :func:`using` chose another."""
+    from shoal.engine.threads import Threads
+
+    return _engine.get() or Threads()
+
+
+@contextmanager
+def using(engine: Engine) -> Iterator[Engine]:
+    """Run the passes inside on this engine."""
+    token = _engine.set(engine)
+    try:
+        yield engine
+    finally:
+        _engine.reset(token)
+
+
+def fold(
+    blocks: Iterable[Any],
+    accumulate: Callable[..., tuple[Stats, Any]],
+    merge: Callable[[Stats, Stats], Stats],
+    model: Model,
+    *,
+    memories: Sequence[Any] | None = None,
+    n_threads: int | None = None,
+) -> Folded:
+    """One pass over the blocks: accumulate each against the model, merge the statistics in a tree.
+
+    Parameters
+    ----------
+    blocks : sequence or iterator
+        Anything ``accumulate`` can read: row blocks of a matrix, datasets from ``read_batches``, files. An iterator is
+        read once, a few blocks ahead at most, and memories are not kept.
+    accumulate : callable
+        ``accumulate(block, model, memory=None) -> (stats, memory)``; pure, and safe to run on several threads.
+    merge : callable
+        ``merge(stats, stats) -> stats``; associative, changes neither argument.
+    model : the model the pass runs against; it stays as it is.
+    memories : sequence, optional
+        What the blocks kept in the pass before, one for each block.
+    n_threads : int, optional
+        Threads to use; None means all cores. It does not change the result.
+
+    Examples
+    --------
+    The mean of rows in two blocks:
+
+    >>> import numpy as np
+    >>> def accumulate(rows, model, memory=None):
+    ...     return (len(rows), rows.sum()), memory
+    >>> def merge(a, b):
+    ...     return a[0] + b[0], a[1] + b[1]
+    >>> n, total = fold([np.array([1.0, 2.0]), np.array([6.0])], accumulate, merge, None).stats
+    >>> float(total / n)
+    3.0
+    """
+    return current().fold(blocks, accumulate, merge, model, memories=memories, n_threads=n_threads)
