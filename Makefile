@@ -21,6 +21,9 @@ lint: $(VENV)/.test-ready   ## style and types
 bench: $(VENV)/.bench-ready   ## speed, memory and quality beside the rivals; results kept as JSON lines
 	$(BIN)/python benchmarks/run.py
 
+dist: $(VENV)/.test-ready   ## a wheel that brings its kernels compiled for this platform; some 4 minutes
+	SHOAL_BUILD_LEVELS=x86-64-v3 $(BIN)/python -m hatchling build -t wheel -d dist
+
 serve: demo   ## look at the demo's report in a browser, at http://127.0.0.1:8000/report.html
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory demo 8000
 
@@ -55,6 +58,6 @@ $(VENV)/.docs-ready: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.demo-ready
 
 clean:           ## remove what the targets made
-	rm -rf $(VENV) .browser-ready demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .browser-ready dist demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test lint bench serve docs browser clean
+.PHONY: help demo test lint bench dist serve docs browser clean

@@ -17,6 +17,7 @@ from shoal.cli.fit import fit
 from shoal.cli.report import report
 from shoal.cli.show import show
 from shoal.cli.suggest import suggest
+from shoal.cli.warm_up import warm_up
 from shoal.errors import ShoalError
 
 app = typer.Typer(
@@ -28,7 +29,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, assign, show, suggest, evaluate, report):
+for command in (demo, fit, assign, show, suggest, evaluate, report, warm_up):
     app.command()(command)
 app.add_typer(auction.app, name="auction")
 

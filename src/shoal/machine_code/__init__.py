@@ -10,7 +10,7 @@ the kernel is compiled.
     and editing a constant or a kernel in another file changes every kernel that uses it.
 ``entries``
     One compiled kernel as bytes, and back.
-``storage``
+``storage``, ``packs``
     Where entries are kept: the folder of the user, the packs of the wheel.
 ``cache``
     The object numba asks.

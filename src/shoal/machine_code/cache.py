@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from numba.core.dispatcher import Dispatcher
 
-from shoal.machine_code import entries, keys, storage
+from shoal.machine_code import entries, keys, packs, storage
 
 
 class Loaded(NamedTuple):
@@ -15,10 +15,11 @@ class Loaded(NamedTuple):
 
     key: str
     kernel: str  # "shoal.kmeans.exact_kernels.nearest"
-    source: str  # "kept": from the folder of the user
+    source: str  # "shipped": from a pack, "kept": from the folder of the user
 
 
 loaded: list[Loaded] = []
+compiled: list[str] = []  # names of the kernels that this process has compiled
 
 
 class KernelCache:
@@ -59,6 +60,7 @@ class KernelCache:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep a kernel that has just been compiled."""
+        compiled.append(self._name())
         if not self.enabled or storage.switched_off():
             return
         with contextlib.suppress(Exception):
@@ -70,20 +72,26 @@ class KernelCache:
                 folder.put(key, entries.to_bytes(result))
 
     def _load(self, key: str, target: Any) -> Any:
+        pack = packs.shipped_pack()
+        payload = pack.get(key) if pack else None
+        if payload is not None:
+            with contextlib.suppress(Exception):
+                return self._noted(key, "shipped", entries.from_bytes(key, payload, target))
         folder = storage.user_folder()
         payload = folder.get(key) if folder else None
         if folder is None or payload is None:
             return None
         try:
-            result = entries.from_bytes(key, payload, target)
+            return self._noted(key, "kept", entries.from_bytes(key, payload, target))
         except entries.SymbolTaken:
             return None
         except Exception:
             folder.discard(key)
             return None
-        self._note(key, "kept")
+
+    def _noted(self, key: str, source: str, result: Any) -> Any:
+        loaded.append(Loaded(key, self._name(), source))
         return result
 
-    def _note(self, key: str, source: str) -> None:
-        function = self.dispatcher.py_func
-        loaded.append(Loaded(key, f"{function.__module__}.{function.__qualname__}", source))
+    def _name(self) -> str:
+        return f"{self.dispatcher.py_func.__module__}.{self.dispatcher.py_func.__qualname__}"

@@ -53,6 +53,11 @@ def without_bitcode(payload: bytes) -> bytes:
     return dumps(tuple(Entry(*pickle.loads(payload))._replace(bitcode=None)))
 
 
+def code_of(payload: bytes) -> bytes:
+    """The object file in an entry."""
+    return Entry(*pickle.loads(payload)).code
+
+
 def from_bytes(key: str, payload: bytes, target: Any) -> Any:
     """The result of compiling a kernel, as it was, ready to be called."""
     entry = Entry(*pickle.loads(payload))
