@@ -1,0 +1,181 @@
+"""What a service keeps along with its model: counts, events, recent items, when clusters were active, edits to undo."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+N_EVENTS = 10_000
+N_BINS = 200  # of the timeline; when it is full, neighboring bins are joined
+FAST_HOURS, SLOW_HOURS = 0.25, 6.0  # half-lives of the two rates that are compared to find a burst
+BURST_RATIO, BURST_ITEMS = 4.0, 8.0  # a burst: so many times the usual rate, and so many items behind it
+PLAIN = (
+    "position", "n_items", "n_refused", "last_refusal", "next_event", "n_recent",
+    "bin_seconds", "first_bin", "last_bin",
+)  # fmt: skip
+
+
+class LearnedItem(NamedTuple):
+    """An item that was learned, and where it went."""
+
+    id: str
+    cluster: int  # -1: unassigned
+    score: float
+    time: float
+    features: tuple[str, ...]
+
+
+@dataclass
+class Rates:
+    """How fast items of one cluster arrive, now and usually: sums that decay with two half-lives."""
+
+    fast: float = 0.0
+    slow: float = 0.0
+    last: float = -math.inf
+    n_items: int = 0
+    bursting: bool = False
+
+    def add(self, time: float) -> bool:
+        """Count an item; whether a burst begins with it."""
+        hours = max(0.0, time - self.last) / 3600.0 if self.n_items else 0.0
+        self.fast = self.fast * 0.5 ** (hours / FAST_HOURS) + 1.0
+        self.slow = self.slow * 0.5 ** (hours / SLOW_HOURS) + 1.0
+        self.last, self.n_items = max(self.last, time), self.n_items + 1
+        # Each sum divided by its mean age is a rate; of a steady stream both are the same.
+        high = self.fast / FAST_HOURS > BURST_RATIO * self.slow / SLOW_HOURS and self.fast >= BURST_ITEMS
+        begins = high and not self.bursting and self.n_items > 2 * BURST_ITEMS
+        self.bursting = high
+        return begins
+
+
+@dataclass
+class Record:
+    """Everything but the model that a snapshot holds. It changes only by what the journal says, so a replay repeats it.
+
+    Examples
+    --------
+    >>> record = Record(n_recent=2)
+    >>> record.add_items([LearnedItem("a", 0, 1.0, 10.0, ("x",)), LearnedItem("b", 0, .5, 20.0, ("x",))])
+    >>> [item.id for item in record.recent], record.n_items
+    (['a', 'b'], 2)
+    """
+
+    position: int = 0  # of the last entry of the journal that is in the model
+    n_items: int = 0  # learned by the service
+    n_refused: int = 0  # acknowledged, but the model could not learn them
+    last_refusal: str = ""
+    next_event: int = 1
+    n_recent: int = 20_000
+    bin_seconds: float = 60.0
+    first_bin: int = 0
+    last_bin: int = 0
+    events: deque[dict[str, Any]] = field(default_factory=lambda: deque(maxlen=N_EVENTS))
+    recent: deque[LearnedItem] = field(default_factory=deque)
+    rates: dict[int, Rates] = field(default_factory=dict)
+    timeline: dict[int, dict[int, int]] = field(default_factory=dict)  # cluster -> bin -> items
+    edits: list[dict[str, Any]] = field(default_factory=list)  # the newest last, each with its position
+
+    def add_items(self, items: Iterable[LearnedItem]) -> None:
+        """Count items that were just learned, note bursts, and keep the newest."""
+        for item in items:
+            self.n_items += 1
+            self.recent.append(item)
+            if item.cluster >= 0:
+                if self.rates.setdefault(item.cluster, Rates()).add(item.time):
+                    self.add_event("burst", item.cluster, item.time)
+                self._bin(item.cluster, item.time)
+        while len(self.recent) > self.n_recent:
+            self.recent.popleft()
+
+    def add_event(self, kind: str, cluster: int, at: float | None, into: int | None = None, note: str = "") -> None:
+        """Write down what happened to a cluster."""
+        event = {"event": self.next_event, "kind": kind, "cluster": int(cluster), "into": into, "time": at}
+        self.events.append(event | {"note": note})
+        self.next_event += 1
+
+    def items_of(self, cluster: int) -> list[LearnedItem]:
+        """Recent items of a cluster, the best fitting first."""
+        found = [item for item in self.recent if item.cluster == cluster]
+        return sorted(found, key=lambda item: (-item.score if item.score == item.score else 0.0, item.id))
+
+    def move_items(self, moved: dict[str, int]) -> None:
+        """Items that an edit put into other clusters, by id."""
+        self.recent = deque(item._replace(cluster=moved[item.id]) if item.id in moved else item for item in self.recent)
+
+    def merge_timeline(self, cluster: int, into: int) -> None:
+        """The past of a cluster that was merged belongs to the one it went into."""
+        target = self.timeline.setdefault(into, {})
+        for at, count in self.timeline.pop(cluster, {}).items():
+            target[at] = target.get(at, 0) + count
+        gone = self.rates.pop(cluster, None)
+        if gone is not None:
+            rates = self.rates.setdefault(into, Rates())
+            rates.fast, rates.slow = rates.fast + gone.fast, rates.slow + gone.slow
+            rates.n_items, rates.last = rates.n_items + gone.n_items, max(rates.last, gone.last)
+
+    def _bin(self, cluster: int, time: float) -> None:
+        at = int(time // self.bin_seconds)
+        if not self.timeline:
+            self.first_bin = self.last_bin = at
+        self.first_bin, self.last_bin = min(self.first_bin, at), max(self.last_bin, at)
+        while self.last_bin - self.first_bin >= N_BINS:
+            self._widen_bins()
+        bins = self.timeline.setdefault(cluster, {})
+        at = int(time // self.bin_seconds)
+        bins[at] = bins.get(at, 0) + 1
+
+    def _widen_bins(self) -> None:
+        self.bin_seconds *= 2
+        self.first_bin, self.last_bin = self.first_bin // 2, self.last_bin // 2
+        for cluster, bins in self.timeline.items():
+            wide: dict[int, int] = {}
+            for at, count in bins.items():
+                wide[at // 2] = wide.get(at // 2, 0) + count
+            self.timeline[cluster] = wide
+
+    # --- in a model file ----------------------------------------------------------------------------------------------
+
+    def to_state(self) -> dict[str, Any]:
+        """Plain values and arrays that a model file can hold."""
+        bins = [(cluster, at, n) for cluster, bins in self.timeline.items() for at, n in bins.items()]
+        rates = [(key, r.fast, r.slow, r.last, r.n_items, r.bursting) for key, r in self.rates.items()]
+        return {name: getattr(self, name) for name in PLAIN} | {
+            "events": list(self.events),
+            "edits": list(self.edits),
+            "timeline": np.array(bins, dtype=np.int64).reshape(-1, 3),
+            "rates": np.array(rates, dtype=np.float64).reshape(-1, 6),
+            "ids": _texts(item.id for item in self.recent),
+            "clusters": np.array([item.cluster for item in self.recent], dtype=np.int64),
+            "scores": np.array([item.score for item in self.recent], dtype=np.float64),
+            "times": np.array([item.time for item in self.recent], dtype=np.float64),
+            "n_features": np.array([len(item.features) for item in self.recent], dtype=np.int64),
+            "features": _texts(name for item in self.recent for name in item.features),
+        }
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Record:
+        """The inverse of :meth:`to_state`."""
+        record = cls(**{name: state[name] for name in PLAIN})
+        record.events.extend(dict(event) for event in state["events"])
+        record.edits = [dict(edit) for edit in state["edits"]]
+        for cluster, at, n in state["timeline"].tolist():
+            record.timeline.setdefault(cluster, {})[at] = n
+        for key, fast, slow, last, n_items, bursting in state["rates"].tolist():
+            record.rates[int(key)] = Rates(fast, slow, last, int(n_items), bool(bursting))
+        features, ends = state["features"].tolist(), np.cumsum(state["n_features"]).tolist()
+        columns = zip(*(state[name].tolist() for name in ("ids", "clusters", "scores", "times")), strict=True)
+        for (id_, cluster, score, time), start, end in zip(columns, [0, *ends], ends, strict=False):
+            record.recent.append(LearnedItem(id_, cluster, score, time, tuple(features[start:end])))
+        return record
+
+
+def _texts(texts: Iterable[str]) -> np.ndarray:
+    listed = list(texts)
+    array = np.empty(len(listed), dtype=object)
+    array[:] = listed
+    return array
