@@ -53,8 +53,8 @@ class Service:
     >>> receipt = service.learn(items).result()
     >>> service.writer.wait_for(receipt.position, timeout=60)
     True
-    >>> service.view.assign([{"features": ["a"]}])[0]["score"]
-    0.7071067811865475
+    >>> round(service.view.assign([{"features": ["a"]}])[0]["score"], 3)
+    0.707
     >>> service.close(); folder.cleanup()
     """
 

@@ -30,7 +30,7 @@ class View:
     >>> items = [{"id": str(n), "features": ["a", "b"] if n % 2 else ["c", "d"]} for n in range(4)]
     >>> state.learn(items, first=1, last=1)
     >>> view = View(state)
-    >>> [answer["score"] for answer in view.assign([{"features": ["a", "b"]}, {"features": ["zebra"]}])]
+    >>> [round(answer["score"], 3) for answer in view.assign([{"features": ["a", "b"]}, {"features": ["zebra"]}])]
     [1.0, 0.0]
     """
 
