@@ -95,6 +95,8 @@ class Estimator(ClusterMixin, BaseEstimator):
     _private_state: ClassVar[tuple[str, ...]] = ()
     # What `typicality` measures, for axes and table heads.
     typicality_meaning: ClassVar[str] = "similarity to the center"
+    # How text and lists are weighted when they are read for this model.
+    preferred_weighting: ClassVar[str] = "count"
 
     def fitted_state(self) -> dict[str, Any]:
         """Everything ``fit`` learned, by attribute name: arrays, CSR matrices, numbers, text, storable parts."""

@@ -28,6 +28,7 @@ class Rows(NamedTuple):
     item_ids: np.ndarray | None = None
     times: np.ndarray | None = None
     n_unknown: int = 0  # columns that were left out because the model does not know them
+    recipe: Any = None  # how text, lists or a file became these columns, where they came from a Dataset
 
 
 def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = False) -> Rows:
@@ -37,7 +38,8 @@ def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = Fal
     ----------
     estimator : the model that asks.
     X : matrix, Dataset or table
-        A sparse or dense matrix; a :class:`shoal.Dataset`; a pandas, polars or Arrow table. Named columns are aligned
+        A sparse or dense matrix; a :class:`shoal.Dataset`; a pandas, polars or Arrow table; a list or Series of texts
+        or of lists of features, which are read as :func:`shoal.read` reads them. Named columns are aligned
         by name with those the model was fitted on. A bare matrix is taken to have the columns of the model.
     mode : {"fit", "partial_fit", "predict"}
         "fit" takes the columns as they are. With "partial_fit" named columns that the model does not know become new
@@ -46,7 +48,7 @@ def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = Fal
         Refuse negative values.
     """
     fitted = mode != "fit" and hasattr(estimator, "n_features_in_")
-    source = _source_of(X)
+    source = _source_of(_read_words(X, estimator, mode))
     matrix, names, n_unknown = source.matrix, _Names(source.vocabulary, source.feature_names), 0
     known = _Names(getattr(estimator, "vocabulary_", None), getattr(estimator, "feature_names_in_", None))
     _check_structure(matrix)
@@ -58,14 +60,15 @@ def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = Fal
         _refuse_negative(estimator, rows)
     if n_unknown and mode == "predict":
         logger.info("%d columns of the data are unknown to the model and were left out", n_unknown)
-    return Rows(rows, names.vocabulary, names.array, source.item_ids, source.times, n_unknown)
+    return Rows(rows, names.vocabulary, names.array, source.item_ids, source.times, n_unknown, source.recipe)
 
 
 def remember_rows(estimator: Any, rows: Rows, *, mode: Mode) -> None:
     """Note on the estimator which columns it was fitted on and which items it saw last; call when all has succeeded."""
     estimator.n_features_in_ = int(rows.matrix.shape[1])
     # A bare matrix that follows a Dataset has the Dataset's columns; what a new fit does not name has no names.
-    for name, value in (("vocabulary_", rows.vocabulary), ("feature_names_in_", rows.feature_names)):
+    names = (("vocabulary_", rows.vocabulary), ("feature_names_in_", rows.feature_names), ("recipe_", rows.recipe))
+    for name, value in names:
         if value is not None:
             setattr(estimator, name, value)
         elif mode == "fit":
@@ -76,18 +79,31 @@ def remember_rows(estimator: Any, rows: Rows, *, mode: Mode) -> None:
         vars(estimator).pop("item_ids_", None)
 
 
+def _read_words(X: Any, estimator: Any, mode: Mode) -> Any:
+    """A Dataset where ``X`` is text or lists of features; ``X`` itself where it is numbers already."""
+    if sp.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf") or hasattr(X, "vocabulary"):
+        return X
+    from shoal.data import as_dataset  # only here, so that the models do not need the readers
+
+    dataset = as_dataset(X, like=None if mode == "fit" else estimator, grow=mode == "partial_fit",
+                         weighting=estimator.preferred_weighting)  # fmt: skip
+    return X if dataset is None else dataset
+
+
 class _Source(NamedTuple):
     matrix: Any
     vocabulary: Any = None
     feature_names: np.ndarray | None = None
     item_ids: np.ndarray | None = None
     times: np.ndarray | None = None
+    recipe: Any = None
 
 
 def _source_of(X: Any) -> _Source:
     """What ``X`` is made of, whichever kind of thing it is."""
     if hasattr(X, "X") and hasattr(X, "vocabulary"):
-        return _Source(X.X, X.vocabulary, None, *(_as_array(part) for part in (X.ids, X.times)))
+        ids, times = _as_array(X.ids), _as_array(X.times)
+        return _Source(X.X, X.vocabulary, None, ids, times, getattr(X, "recipe", None))
     columns = getattr(X, "column_names", None)  # Arrow
     if columns is not None and hasattr(X, "schema"):
         parts = [np.asarray(X.column(at).to_numpy()) for at in range(len(columns))]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -75,6 +75,8 @@ class BernoulliMixture(Suggesting, Managing):
 
     profiles_: Profiles
     roster_: Roster
+
+    preferred_weighting: ClassVar[str] = "binary"
 
     def __init__(
         self,

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.data.batches import read_batches
 from shoal.data.dataset import Dataset
 from shoal.data.reading import read
+from shoal.data.sources import as_arrow
+
+ALL_ROWS = 2**62
 
 
-def as_dataset(X: Any, like: Any = None) -> Dataset | None:
+def as_dataset(X: Any, like: Any = None, *, grow: bool = False, weighting: str = "auto") -> Dataset | None:
     """``X`` as a Dataset if it holds text or lists of features; None if it is numbers, which need no reading.
 
     Parameters
@@ -20,6 +24,8 @@ def as_dataset(X: Any, like: Any = None) -> Dataset | None:
     X : a list, array or Series of texts or of lists of features; a table (pandas, polars, Arrow, a dict of columns)
         with a text or list column; a Dataset.
     like : a model or Dataset with a recipe, so that ``X`` is read into the same columns.
+    grow : features that ``like`` does not know become columns at the end; otherwise they are ignored and counted.
+    weighting : as in :func:`shoal.read`, where there is no recipe.
 
     Examples
     --------
@@ -33,7 +39,18 @@ def as_dataset(X: Any, like: Any = None) -> Dataset | None:
     if not holds_words(X):
         return None
     recipe = getattr(like, "recipe_", None) or getattr(like, "recipe", None)
-    return read(X, recipe=like) if recipe is not None else read(X)
+    if recipe is None or recipe.shape == "matrix":
+        return read(X, weighting=weighting)
+    if not is_table(X):  # a list or Series is the one column that the recipe reads
+        X = as_arrow(X).rename_columns([recipe.text or recipe.features])
+    if grow:
+        return next(iter(read_batches(X, recipe=like, grow=True, batch_rows=ALL_ROWS)))
+    return read(X, recipe=like)
+
+
+def is_table(X: Any) -> bool:
+    """Whether it has named columns."""
+    return isinstance(X, Mapping) or hasattr(X, "columns") or hasattr(X, "column_names") or hasattr(X, "schema")
 
 
 def holds_words(X: Any) -> bool:
@@ -64,8 +81,6 @@ def _is_words(values: Any) -> bool:
 
 def _table_holds_words(X: Any) -> bool:
     import pyarrow as pa
-
-    from shoal.data.sources import as_arrow
 
     if type(X).__module__.startswith("pandas") and hasattr(X, "sparse") and not hasattr(X, "columns"):
         return False

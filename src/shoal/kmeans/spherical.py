@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -105,6 +105,8 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
     tree_: np.ndarray | None
     leaves_: Any
     node_centers_: Any
+
+    preferred_weighting: ClassVar[str] = "tfidf"
 
     def __init__(
         self,

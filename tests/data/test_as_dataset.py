@@ -1,0 +1,67 @@
+"""Models fitted on text and lists as they are, without reading them first."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import shoal
+from shoal.data import as_dataset
+from shoal.errors import MissingColumn
+
+TEXTS = ["red wine and red meat", "red meat and wine", "fast cars and loud cars", "loud cars, fast wheels"] * 5
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        shoal.SphericalKMeans(2, random_state=0),
+        shoal.BernoulliMixture(2, random_state=0),
+        shoal.ExponentialFamilyMixture(2, n_sweeps=20, random_state=0),
+    ],
+)
+def test_a_column_of_texts_is_fitted_and_asked(model, tmp_path):
+    frame = pd.DataFrame({"text": TEXTS})
+    model.fit(frame["text"])
+    labels = model.predict(TEXTS)
+    assert len(set(labels[::4])) == 1
+    assert labels[0] != labels[2]
+    assert "wine" in list(model.vocabulary_)
+    assert model.predict(["wheels of fast cars and loud cars", "red wine and red meat"]).tolist() == [
+        labels[2],
+        labels[0],
+    ]
+    assert model.predict(frame).tolist() == labels.tolist()
+    shoal.save(tmp_path / "m.shoal", model)
+    again = shoal.load(tmp_path / "m.shoal")
+    assert again.predict(TEXTS).tolist() == labels.tolist()
+
+
+def test_lists_and_frames_with_lists():
+    rows = [["red", "wine"], ["red", "meat"], ["fast", "car"], ["loud", "car"]] * 5
+    frame = pd.DataFrame({"id": [f"r{n}" for n in range(20)], "tags": rows, "n": 1})
+    model = shoal.BernoulliMixture(2, random_state=0).fit(frame)
+    assert model.item_ids_[0] == "r0"
+    assert model.predict(rows).tolist() == model.predict(frame).tolist()
+
+
+def test_more_text_is_read_into_the_same_columns():
+    model = shoal.BernoulliMixture(2, random_state=0).fit(TEXTS)
+    before = len(model.vocabulary_)
+    fixed = as_dataset(["red grapes and wine"], like=model)
+    assert (fixed.X.shape, fixed.summary["unknown_features"]) == ((1, before), 1)
+    grown = as_dataset(["red grapes and wine"], like=model, grow=True)
+    assert grown.X.shape == (1, before + 1)
+    assert grown.vocabulary[before] == "grapes"
+    assert len(model.vocabulary_) == before
+
+
+def test_numbers_stay_numbers():
+    frame = pd.DataFrame({"a": [1.0, 0.0] * 5, "b": [0.0, 2.0] * 5})
+    model = shoal.SphericalKMeans(2, random_state=0).fit(frame)
+    assert not hasattr(model, "recipe_")
+    assert list(model.feature_names_in_) == ["a", "b"]
+    np.testing.assert_array_equal(model.predict(frame[["b", "a"]]), model.predict(frame))
+    with pytest.raises(MissingColumn, match="does not show which column"):
+        model.fit(frame.assign(x="p", y="q"))
