@@ -1,0 +1,37 @@
+"""Law 1: asking changes nothing, and answers the same from eight threads at once as from one."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from contract.cases import Case, asked, cases, fingerprint, same_answers
+from shoal import cluster_cards
+
+
+@cases("asking changes nothing")
+def test_asking_changes_nothing(case: Case, tmp_path: Any) -> None:
+    from shoal import save
+
+    model, X = case.fitted(), case.rows(1)
+    before = fingerprint(model)
+    first = asked(model, X)
+    cluster_cards(model)
+    save(tmp_path / "model.shoal", model)
+    if hasattr(model, "sample"):
+        model.sample(5, random_state=0)
+    if hasattr(model, "suggest"):
+        model.suggest([0, 1])
+    assert fingerprint(model) == before
+    same_answers(asked(model, X), first)
+
+
+@cases("asking from threads")
+def test_eight_threads_answer_as_one(case: Case) -> None:
+    model = case.fitted()
+    questions = [case.rows(seed)[: 40 + seed] for seed in range(8)]
+    expected = [asked(model, X) for X in questions]
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(3):
+            for answer, wanted in zip(pool.map(lambda X: asked(model, X), questions), expected, strict=True):
+                same_answers(answer, wanted)

@@ -1,0 +1,67 @@
+"""Law 8: ids are for ever; names, pins and what happened to a cluster reach cards and JSON."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from contract.cases import Case, cases, learn, named
+from shoal import cluster_cards
+from shoal.errors import BadInput
+
+
+@cases("names reach cards")
+def test_names_reach_cards(case: Case) -> None:
+    model = case.fitted()
+    id_ = int(model.cluster_ids_[0])
+    model.name_cluster(id_, "tea & biscuits")
+    assert {card.id: card.name for card in cluster_cards(model)}[id_] == "tea & biscuits"
+    with pytest.raises(BadInput, match=r"no (live )?cluster has id 99999"):
+        model.name_cluster(99999, "nobody")
+
+
+@cases("merging clusters")
+def test_merged_clusters_keep_every_item(case: Case) -> None:
+    model = case.fitted()
+    ids = model.cluster_ids_.tolist()
+    assert len(ids) >= 3, ids
+    sizes = dict(zip(ids, np.asarray(model.cluster_sizes_).tolist(), strict=True))
+    n_items = sum(card.size for card in cluster_cards(model))
+    model.name_cluster(ids[1], "the second")
+    model.merge_clusters([ids[1], ids[2]], into=ids[0])
+    assert model.cluster_ids_.tolist() == [id_ for id_ in ids if id_ not in ids[1:3]]
+    assert not np.isin(model.labels_, ids[1:3]).any()
+    cards = {card.id: card for card in cluster_cards(model)}
+    assert sum(card.size for card in cards.values()) == n_items
+    merged = dict(zip(model.cluster_ids_.tolist(), np.asarray(model.cluster_sizes_).tolist(), strict=True))
+    assert merged[ids[0]] == pytest.approx(sum(sizes[id_] for id_ in ids[:3]), rel=0.02, abs=0.5)
+    assert cards[ids[0]].name == "the second"
+    assert not np.isin(model.predict(case.rows(1)), ids[1:3]).any()
+    events = [(event["kind"], event["id"], event["into"]) for event in model.roster_.events]
+    assert ("merge", ids[1], ids[0]) in events
+    assert ("merge", ids[2], ids[0]) in events
+
+
+@cases("merging clusters")
+def test_a_merge_that_cannot_be_changes_nothing(case: Case) -> None:
+    model = case.fitted()
+    ids = model.cluster_ids_.tolist()
+    for clusters, into in ([ids[0]], ids[0]), ([99999], ids[0]), ([ids[0]], 99999):
+        with pytest.raises(BadInput):
+            model.merge_clusters(clusters, into=into)
+    assert model.cluster_ids_.tolist() == ids
+
+
+@cases("learning keeps ids")
+def test_learning_keeps_ids_names_and_cards(case: Case) -> None:
+    model = case.make()
+    if not hasattr(model, "partial_fit"):
+        return
+    learn(model, named(case.rows(0)), 0.0 if case.streams else None)
+    id_ = int(model.cluster_ids_[np.argmax(model.cluster_sizes_)])
+    model.name_cluster(id_, "kept")
+    size = {card.id: card.size for card in cluster_cards(model)}[id_]
+    learn(model, named(case.rows(1)), 200.0 if case.streams else None, more=True)
+    cards = {card.id: card for card in cluster_cards(model)}
+    assert cards[id_].name == "kept"
+    assert cards[id_].size >= size
