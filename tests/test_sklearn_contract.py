@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from shoal import BernoulliMixture, DensityKMeans, ExponentialFamilyMixture, SphericalKMeans, TimeSensitiveMixture
+from shoal import (
+    BernoulliMixture,
+    DensityKMeans,
+    ExponentialFamilyMixture,
+    SphericalKMeans,
+    Suggester,
+    TimeSensitiveMixture,
+)
 
 CLASSIFIER = "the check takes every model with predict_proba and sparse input for a classifier, and reads its classes"
 NEGATIVE = "its standardised blobs are half negative, and neither counts nor rates can be"
@@ -30,6 +37,8 @@ def excused(estimator: Any) -> dict[str, str]:
     if isinstance(estimator, TimeSensitiveMixture):
         times = {"check_fit_score_takes_y": "the second argument of fit is times, for that is what the model is about"}
         return AS_CLASSIFIER | times | ({"check_clustering": NEGATIVE} if estimator.likelihood != "gaussian" else {})
+    if isinstance(estimator, Suggester):
+        return {"check_clustering": "a suggester completes sets: it has no labels"}
     if isinstance(estimator, DensityKMeans):
         # The other families want a fixed or even number of columns, and the checks make tables of any width;
         # every family takes the same path through the code.
@@ -52,6 +61,7 @@ ESTIMATORS = [
     ExponentialFamilyMixture(4, n_sweeps=6, family="gaussian"),
     TimeSensitiveMixture(inference=QUICK, random_state=0),
     TimeSensitiveMixture(likelihood="gaussian", inference=QUICK, random_state=0),
+    Suggester(random_state=0),
     DensityKMeans(family="poisson"),
     DensityKMeans(family="poisson", direction="pooled"),
 ]

@@ -20,6 +20,7 @@ _HOMES = {
     "DensityKMeans": "shoal.densities",
     "ExponentialFamilyMixture": "shoal.families",
     "SphericalKMeans": "shoal.kmeans",
+    "Suggester": "shoal.suggestion",
     "TimeSensitiveMixture": "shoal.streams",
     "cluster_cards": "shoal.report",
     "save": "shoal.store",
@@ -40,6 +41,7 @@ _ROOMS = [
     "report",
     "store",
     "streams",
+    "suggestion",
 ]
 
 __all__ = ["__version__", *_HOMES, *_ROOMS]
@@ -58,6 +60,7 @@ if TYPE_CHECKING:
     from shoal.store import load as load
     from shoal.store import save as save
     from shoal.streams import TimeSensitiveMixture as TimeSensitiveMixture
+    from shoal.suggestion import Suggester as Suggester
 
 
 def __getattr__(name: str) -> Any:
