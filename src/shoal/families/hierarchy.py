@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from shoal.base import storable
 from shoal.errors import BadInput
+from shoal.families.statistics import add, pick, stack
 
 ALL_PAIRS_UP_TO = 150
 NEIGHBORS = 8
@@ -66,19 +67,6 @@ def linkage_of(merges: np.ndarray, height: np.ndarray) -> np.ndarray:
     return np.column_stack([merges, height, leaves[k:]])
 
 
-def stack(parts: list[Any]) -> Any:
-    """Statistics of several clusters as one object."""
-    columns = zip(*parts, strict=True)
-    return type(parts[0])(
-        *(sp.vstack(column, format="csr") if sp.issparse(column[0]) else np.concatenate(column) for column in columns)
-    )
-
-
-def union_of(one: Any, two: Any) -> Any:
-    """Statistics of two clusters as one."""
-    return type(one)(*(a + b for a, b in zip(one, two, strict=True)))
-
-
 class Agglomeration:
     """The clusters that are left, and a queue of the pairs that may become one."""
 
@@ -93,7 +81,8 @@ class Agglomeration:
         """Put the pairs of ``one`` with others in the queue, with what they would lose."""
         if not len(others):
             return
-        together = self.family.log_marginal(stack([union_of(self.nodes[one], self.nodes[o]) for o in others]))
+        stacked = stack(*(self.nodes[other] for other in others))
+        together = self.family.log_marginal(add(pick(self.nodes[one], np.zeros(len(others), np.int64)), stacked))
         for other, log_marginal in zip(others, together, strict=True):
             loss = self.alone[one] + self.alone[other] - log_marginal
             heapq.heappush(self.queue, (float(loss), min(one, int(other)), max(one, int(other))))
@@ -111,7 +100,7 @@ class Agglomeration:
 
     def join(self, one: int, two: int) -> int:
         """Make two clusters one; the number of the new node."""
-        union = union_of(self.nodes[one], self.nodes[two])
+        union = add(self.nodes[one], self.nodes[two])
         self.nodes.append(union)
         self.alone.append(float(self.family.log_marginal(union)[0]))
         self.alive[[one, two]] = False

@@ -7,17 +7,29 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import betaincinv, logsumexp
-from sklearn.utils import check_random_state
+from scipy.special import logsumexp
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator, Roster, TopFeatures, as_rows
+from shoal.base import (
+    Assignment,
+    Estimator,
+    Roster,
+    Rows,
+    TopFeatures,
+    check_int,
+    check_random_state,
+    validate_rows,
+)
 from shoal.errors import BadInput
 from shoal.families.consensus import consensus
+from shoal.families.distributions.counts import Best
+from shoal.families.distributions.registry import COUNTS, FAMILIES
 from shoal.families.hierarchy import Hierarchy, build
+from shoal.families.statistics import Model
 from shoal.threads import ordered_map, row_blocks
+from shoal.validation import Mode
 
-BLOCK_ROWS = 1024
+BLOCK_ROWS, BLOCK_SCORES = 1024, 4_000_000
 
 
 class FittedMixture(Estimator):
@@ -39,71 +51,98 @@ class FittedMixture(Estimator):
     agreement_: np.ndarray
     n_clusters_: int
     n_rows_: int
+    n_features_in_: int
+    vocabulary_: Any
+    chain_: Any
+    log_joint_history_: list[float]
     _tree: Hierarchy | None = None
+
+    def _model(self) -> Model:
+        raise NotImplementedError
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.family != "gaussian"
+        tags.input_tags.positive_only = self.family in COUNTS
         return tags
 
     # --- new rows -----------------------------------------------------------------------------------------------------
 
-    def _log_weights(self) -> tuple[np.ndarray, float]:
-        """(log weight of each live cluster, log weight of all empty ones together)."""
-        size, concentration = self.stats_.size, self.hyperparameters_["concentration"]
-        n_empty = max(self.n_clusters - len(size), 0)
-        if self.weights == "dirichlet_process":
-            grown, fresh = size.astype(float), concentration if n_empty else 0.0
-        else:
-            grown, fresh = size + concentration, n_empty * concentration
-        total = grown.sum() + fresh
-        return np.log(grown / total), float(np.log(fresh / total)) if fresh > 0 else -np.inf
-
-    def _log_joint_of_rows(self, rows: sp.csr_matrix) -> tuple[np.ndarray, np.ndarray]:
-        """((n, k) log weight + log predictive, (n,) the same for a cluster not seen yet)."""
-        log_weights, log_fresh = self._log_weights()
-        blocks = row_blocks(rows.shape[0], BLOCK_ROWS)
-
-        def score(block: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
-            part = rows[block[0] : block[1]]
-            known = self.family_.log_predictive(self.stats_, part) + log_weights
-            fresh = self.family_.log_predictive_at(self.stats_, part, np.full(part.shape[0], -1)) + log_fresh
-            return known, fresh
-
-        scored = list(ordered_map(score, blocks, self.n_threads))
-        if not scored:
-            return np.zeros((0, len(log_weights))), np.zeros(0)
-        return np.concatenate([known for known, _ in scored]), np.concatenate([fresh for _, fresh in scored])
+    def _best(self, rows: sp.csr_matrix, most: int = 1) -> Best:
+        """The best clusters of each row by log weight + log predictive; ``fresh`` is for a cluster not seen yet."""
+        log_weights, log_fresh = self._model().log_weights()
+        scorer, most = self.family_.scorer(self.stats_, log_weights), min(most, len(log_weights))
+        blocks = row_blocks(rows.shape[0], max(1, min(BLOCK_ROWS, BLOCK_SCORES // len(log_weights)))) or [(0, 0)]
+        found = list(ordered_map(lambda block: scorer.best(rows[block[0] : block[1]], most), blocks, self.n_threads))
+        best = Best(*(np.concatenate(part) for part in zip(*found, strict=True)))
+        return best._replace(fresh=best.fresh + log_fresh)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """(n, n_clusters_) probability of each live cluster, given that the row belongs to one of them."""
-        check_is_fitted(self)
-        rows = as_rows(self, X, fitting=False, nonnegative=self.family != "gaussian")
-        known, _ = self._log_joint_of_rows(rows)
-        return np.exp(known - logsumexp(known, axis=1, keepdims=True))
+        """(n, n_clusters_) probability of each live cluster, given that the row belongs to one of them.
+
+        With many clusters ask for :meth:`memberships`, which is sparse."""
+        rows = self._rows(X)
+        scorer = self.family_.scorer(self.stats_, self._model().log_weights()[0])
+        out = np.zeros((rows.shape[0], len(self.stats_.size)))
+
+        def fill(block: tuple[int, int]) -> None:
+            scores = scorer.all(rows[block[0] : block[1]])
+            out[block[0] : block[1]] = np.exp(scores - logsumexp(scores, axis=1, keepdims=True))
+
+        list(ordered_map(fill, row_blocks(rows.shape[0], BLOCK_ROWS), self.n_threads))
+        return out
+
+    def memberships(self, X: Any, top: int = 5) -> sp.csr_matrix:
+        """(n, n_clusters_) probabilities of each row's ``top`` likeliest clusters, the mass of the others left out."""
+        check_int("top", top)
+        rows = self._rows(X)
+        best = self._best(rows, top)
+        probability = np.exp(best.scores - best.total[:, None])
+        at = np.arange(rows.shape[0] + 1) * best.clusters.shape[1]
+        out = sp.csr_matrix(
+            (probability.ravel(), best.clusters.ravel(), at), shape=(rows.shape[0], len(self.stats_.size))
+        )
+        out.sort_indices()
+        return out
 
     def predict(self, X: Any) -> np.ndarray:
         """The likeliest cluster's id for each row."""
+        best = self._best(self._rows(X))
+        return np.asarray(self.roster_.ids[best.clusters[:, 0]])
+
+    def assign(self, X: Any) -> Assignment:
+        """The likeliest cluster's id for each row, and its probability."""
+        best = self._best(self._rows(X))
+        return Assignment(self.roster_.ids[best.clusters[:, 0]], np.exp(best.scores[:, 0] - best.total))
+
+    def _rows(self, X: Any) -> Any:
+        """Rows to be scored, in the columns of the model."""
         check_is_fitted(self)
-        rows = as_rows(self, X, fitting=False, nonnegative=self.family != "gaussian")
-        return np.asarray(self.roster_.ids[self._log_joint_of_rows(rows)[0].argmax(axis=1)])
+        return self._validated(X, mode="predict").matrix
+
+    def _validated(self, X: Any, *, mode: Mode) -> Rows:
+        return validate_rows(self, X, mode=mode, nonnegative=FAMILIES[self.family].nonnegative)
+
+    def _typicality(self, X: Any, labels: np.ndarray) -> np.ndarray:
+        """How much better a row's cluster explains it than an empty one does, in nats for each unit of its length."""
+        own = self.family_.log_predictive_at(self.stats_, X, labels)
+        alone = self.family_.log_predictive_at(self.stats_, X, np.full(X.shape[0], -1))
+        return np.asarray((own - alone) / np.maximum(self.family_.row_lengths(X), 1.0))
 
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(row) for each row, over known clusters and one not seen yet; for counts, without log x!."""
-        check_is_fitted(self)
-        rows = as_rows(self, X, fitting=False, nonnegative=self.family != "gaussian")
-        known, fresh = self._log_joint_of_rows(rows)
-        return np.asarray(np.logaddexp(logsumexp(known, axis=1), fresh))
+        best = self._best(self._rows(X))
+        return np.asarray(np.logaddexp(best.total, best.fresh))
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log likelihood of a row."""
         return float(self.score_samples(X).mean())
 
-    def sample(self, n: int = 1, *, length: int = 20, random_state: Any = None) -> tuple[Any, np.ndarray]:
+    def sample(self, n_samples: int = 1, *, length: int = 20, random_state: Any = None) -> tuple[Any, np.ndarray]:
         """(rows, their clusters' ids): new rows as the model imagines them; documents get ``length`` words."""
         check_is_fitted(self)
-        rng = np.random.default_rng(check_random_state(random_state).randint(1 << 30))
-        weights = np.exp(self._log_weights()[0])
+        n = check_int("n_samples", n_samples, minimum=0)
+        rng = check_random_state(random_state)
+        weights = np.exp(self._model().log_weights()[0])
         clusters = np.sort(rng.choice(len(weights), n, p=weights / weights.sum()))
         drawn = [
             self.family_.draw(self.stats_, int(cluster), int(count), np.full(count, length), rng)
@@ -111,6 +150,18 @@ class FittedMixture(Estimator):
         ]
         rows = sp.vstack(drawn, format="csr") if sp.issparse(drawn[0]) else np.concatenate(drawn)
         return rows, self.roster_.ids[clusters]
+
+    @property
+    def cluster_sizes_(self) -> np.ndarray:
+        """(n_clusters_,) rows learned by each cluster, in the order of ``cluster_ids_``."""
+        check_is_fitted(self)
+        return np.asarray(self.stats_.size)
+
+    @property
+    def objective_history_(self) -> list[float]:
+        """Log joint of rows and labels after each sweep."""
+        check_is_fitted(self)
+        return self.log_joint_history_
 
     # --- clusters -----------------------------------------------------------------------------------------------------
 
@@ -128,8 +179,9 @@ class FittedMixture(Estimator):
     def cluster_uncertainty(self) -> np.ndarray | None:
         """For each cluster, the mean share of kept samples in which a member was elsewhere."""
         check_is_fitted(self)
-        members = np.bincount(self.labels_, minlength=self.n_clusters_)
-        agreed = np.bincount(self.labels_, self.agreement_, minlength=self.n_clusters_)
+        rows = np.searchsorted(self.roster_.ids, self.labels_)  # ids are in the order they were given
+        members = np.bincount(rows, minlength=self.n_clusters_)
+        agreed = np.bincount(rows, self.agreement_, minlength=self.n_clusters_)
         return np.asarray(1 - agreed / np.maximum(members, 1))
 
     @property
@@ -178,26 +230,7 @@ class FittedMixture(Estimator):
 
 
 def top_features_of(family: Any, stats: Any, row: int, n: int) -> TopFeatures:
-    """Features of a cluster, with a central 90 % credible interval where there is one."""
-    if family.name == "gaussian":
-        mean = family.expected(stats, row)
-        apart = np.abs(mean - family.center) / family.scale
-        best = np.argsort(-apart, kind="stable")[:n]
-        return TopFeatures(best, mean[best], "mean in the cluster, features furthest from the overall mean first")
-    sums = stats.sums[[row]]
-    candidates = sums.indices
-    mean, overall = family.expected(stats, row), family.mean / max(family.mean.sum(), 1e-300)
-    typical = family.mean if family.name != "multinomial" else overall
-    salient = mean[candidates] * np.log(np.maximum(mean[candidates] / typical[candidates], 1e-300))
-    best = candidates[np.argsort(-salient, kind="stable")[:n]]
-    meaning = {
-        "multinomial": "share of the cluster's words",
-        "bernoulli": "share of the cluster's items",
-        "poisson": "mean count in the cluster",
-    }[family.name]
-    low = high = None
-    if family.name != "poisson":
-        total = family.shape.sum() + sums.sum() if family.name == "multinomial" else family.rate + stats.size[row]
-        a = mean[best] * total
-        low, high = betaincinv(a, total - a, 0.05), betaincinv(a, total - a, 0.95)
-    return TopFeatures(np.asarray(best), mean[best], meaning, low, high)
+    """Features of a cluster, with a central 90 % credible interval of what is told of them."""
+    best, values, meaning = family.salient(stats, row, n)
+    low, high = family.interval(stats, row, best, 0.9)
+    return TopFeatures(best, values, meaning, low, high)

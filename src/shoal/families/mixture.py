@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Roster, as_rows, storable
-from shoal.errors import BadInput, ShoalWarning
+from shoal.base import Roster, check_choice, check_int, check_random_state, storable, transaction
+from shoal.errors import BadInput, CannotMerge, ShoalWarning
+from shoal.families import statistics
 from shoal.families.consensus import live_counts
-from shoal.families.hierarchy import stack, union_of
+from shoal.families.distributions.registry import FAMILIES
 from shoal.families.inspection import FittedMixture
-from shoal.families.options import FAMILIES, SAMPLERS, Settings, check_choice, check_number, check_prior, check_whole
-from shoal.families.samplers.count_problem import CountProblem
-from shoal.families.samplers.gaussian_problem import GaussianProblem
-from shoal.families.samplers.initialization import default_starts, find_start
+from shoal.families.options import SAMPLERS, Settings, check_number, check_prior
+from shoal.families.samplers.initialization import first_labels
+from shoal.families.samplers.problems import make_problem
 from shoal.families.samplers.schedule import Schedule, Trace, run
-from shoal.progress import say
+from shoal.families.statistics import Delta, Model
 from shoal.threads import row_blocks
 
-INITS = ("auto", "one-pass", "random")
 SPLIT_MERGE_ROWS = 50_000
 SPLIT_MERGE_CLUSTERS = 1_000
 LOW_ACCEPTANCE, RESTLESS = 0.02, 0.1
-FOLDED_ROWS = 256
+WORDS_FOR_WEIGHTS = ("dirichlet", "dirichlet_process")
+logger = logging.getLogger("shoal")
 
 
 class StuckSampler(ShoalWarning):
@@ -39,7 +39,8 @@ class ExponentialFamilyMixture(FittedMixture):
     """Finds groups in counts, sets or measurements by sampling a Bayesian mixture, if need be of thousands.
 
     The clusters' parameters and weights are integrated out; what is sampled is who belongs with whom. ``n_clusters`` is
-    an upper bound: clusters may stay empty, and ``n_clusters_`` says how many were found.
+    an upper bound: clusters may stay empty, and ``n_clusters_`` says how many were found. Where all are in use, the
+    number is the bound and not a finding; ``bound_reached_`` is then True.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ class ExponentialFamilyMixture(FittedMixture):
     n_sweeps : visits to every row. The first half learns the prior, tunes proposals, and merges and splits clusters,
         none of which is a step of the chain; the second half is the chain, and gives the samples.
     init : ``"one-pass"``, ``"random"``, labels to start from, or ``"auto"``: the best of several.
-    weights : ``"dirichlet"``, or ``"dirichlet_process"`` for the Dirichlet process.
+    weights : ``"dirichlet"``, or ``"dirichlet_process"``.
     concentration : pseudo-rows of each cluster (Dirichlet) or weight of a new one (process); ``"learn"`` finds it.
     smoothing, background : of documents, the prior's pseudo-counts are ``smoothing`` for every word plus ``background``
         in all, spread as in the whole data. ``"learn"`` finds either from the clusters. ``"auto"`` does so for the one
@@ -129,15 +130,22 @@ class ExponentialFamilyMixture(FittedMixture):
     # --- fitting ------------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> ExponentialFamilyMixture:
-        """Sample the labels of these rows."""
-        rows = as_rows(self, X, fitting=True, nonnegative=self.family != "gaussian")
-        settings = self._settings(rows.shape[0])
-        seed = int(check_random_state(self.random_state).randint(1 << 30))
-        problem = self._problem(rows, settings)
-        self.sampler_ = self._choose(problem)
-        few = rows.shape[0] <= SPLIT_MERGE_ROWS and settings.n_clusters <= SPLIT_MERGE_CLUSTERS
+        """Sample the labels of these rows. On a single block, as here, that is the exact chain; ``y`` is ignored."""
+        settings = self._settings()
+        rows = self._validated(X, mode="fit")
+        seed = _seed_of(self.random_state)
+        with transaction(self):
+            self._remember_rows(rows, mode="fit")
+            problem = make_problem(rows.matrix, settings)
+            self.sampler_ = self._choose(problem)
+            self._sample(problem, seed)
+        return self
+
+    def _sample(self, problem: Any, seed: int) -> None:
+        """Start, run the chain, and read the model off its best state."""
+        few = problem.n_rows <= SPLIT_MERGE_ROWS and problem.settings.n_clusters <= SPLIT_MERGE_CLUSTERS
         split_merge = few or self.sampler_ == "indexed"  # the index knows which clusters are near one another
-        labels, interrupted = self._first_labels(problem, seed, split_merge)
+        labels, interrupted = first_labels(problem, self.init, self.sampler_, seed, split_merge=split_merge)
         chain = problem.chain(self.sampler_, seed)
         problem.begin(chain, labels)
         burn_in = max(1, self.n_sweeps // 2)
@@ -147,7 +155,6 @@ class ExponentialFamilyMixture(FittedMixture):
         run(problem, chain, trace, schedule)
         schedule.n_sweeps = self.n_sweeps
         self._finish(problem, chain, trace, schedule)
-        return self
 
     def resume(self, X: Any, *, n_sweeps: int | None = None) -> ExponentialFamilyMixture:
         """Go on with the chain over the same rows: to the planned end after an interruption, or ``n_sweeps`` more.
@@ -155,97 +162,136 @@ class ExponentialFamilyMixture(FittedMixture):
         A chain that was interrupted, stored, loaded and taken up again is, to the last bit, one that never stopped.
         """
         check_is_fitted(self)
-        rows = as_rows(self, X, fitting=False, nonnegative=self.family != "gaussian")
-        if rows.shape[0] != len(self.chain_["labels"]):
+        rows = self._validated(X, mode="predict").matrix
+        if self.chain_ is None or rows.shape[0] != len(self.chain_["labels"]):
+            n_known = "no rows since the clusters were edited" if self.chain_ is None else len(self.chain_["labels"])
             raise BadInput(
-                f"resume was given {rows.shape[0]} rows, but the chain is over {len(self.chain_['labels'])}. Pass the "
-                "rows the model was fitted to, in the same order; use partial_fit for new ones."
+                f"resume was given {rows.shape[0]} rows, but the chain is over {n_known}. Pass the rows the model was "
+                "fitted to, in the same order; use partial_fit for new ones."
             )
-        problem = self._problem(rows, self._settings(rows.shape[0]))
-        problem.restore_hyperparameters(self.hyperparameters_, self.family_)
-        chain = problem.chain(self.sampler_, int(self.chain_.get("seed", 0)))
-        chain.restore(self.chain_)
-        if n_sweeps is not None:
-            self.schedule_.n_sweeps = chain.n_sweeps + n_sweeps
-        run(problem, chain, self.trace_, self.schedule_)
-        self._finish(problem, chain, self.trace_, self.schedule_)
+        with transaction(self):
+            problem = make_problem(rows, self._settings())
+            problem.restore_hyperparameters(self.hyperparameters_, self.family_)
+            chain = problem.chain(self.sampler_, int(self.chain_.get("seed", 0)))
+            chain.restore(self.chain_)
+            schedule, trace = self.schedule_.copy(), self.trace_.copy()
+            if n_sweeps is not None:
+                schedule.n_sweeps = chain.n_sweeps + n_sweeps
+            run(problem, chain, trace, schedule)
+            self._finish(problem, chain, trace, schedule)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> ExponentialFamilyMixture:
         """Fold new rows in: each goes to its likeliest cluster, or to a new one while ``n_clusters`` allows.
 
         The first call fits. Later ones leave the prior as it was learned; ``labels_`` and ``typicality_`` are then
-        those of the last batch, and ids stay what they were. Rows of a block of 256 are placed at once.
+        those of the last batch, and ids stay what they were. Rows are placed in rounds of 2,048, against the clusters
+        as they were when the round began; new clusters of a round are merged where they are the same.
         """
         if not hasattr(self, "stats_"):
             return self.fit(X)
-        rows = as_rows(self, X, fitting=False, nonnegative=self.family != "gaussian")
-        labels = [self._fold(rows[first:last]) for first, last in row_blocks(rows.shape[0], FOLDED_ROWS)]
-        self.labels_ = np.concatenate(labels) if labels else np.zeros(0, np.int64)
-        self.n_clusters_ = len(self.stats_.size)
-        self.n_rows_ += len(self.labels_)
-        self.typicality_ = self._typicality(rows, self.labels_)
-        self.agreement_ = np.ones(len(self.labels_))
-        self._tree = None
+        self._settings()
+        rows = self._validated(X, mode="partial_fit")
+        with transaction(self):
+            model = statistics.grown(self._model(), rows.matrix.shape[1])
+            blocks = row_blocks(rows.matrix.shape[0], statistics.PLACED_ROWS)
+            parts = [rows.matrix[first:last] for first, last in blocks]
+            model, labels = statistics.fold_in(parts, model, self.n_threads)
+            self._adopt(model)
+            self._remember_rows(rows, mode="partial_fit")
+            self.labels_, self.n_rows_ = self.roster_.ids[labels], self.n_rows_ + len(labels)
+            self.typicality_ = self._typicality(rows.matrix, labels)
+            self.agreement_ = np.ones(len(labels))
         return self
 
-    def _fold(self, rows: sp.csr_matrix) -> np.ndarray:
-        """Place one block of rows and take them into the statistics."""
-        known, fresh = self._log_joint_of_rows(rows)
-        labels = known.argmax(axis=1)
-        strangers = np.flatnonzero(fresh > known[np.arange(len(labels)), labels])
-        n_free = self.n_clusters - len(self.stats_.size)
-        if len(strangers) and n_free > 0:
-            # Strangers may belong together: a small mixture of their own finds out.
-            settings = self._settings(len(strangers))._replace(n_clusters=n_free)
-            problem = self._problem(rows[strangers], settings)
-            problem.restore_hyperparameters(self.hyperparameters_, self.family_)
-            chain = problem.chain("gibbs", self.n_rows_)
-            problem.begin(chain, problem.first_labels(self.n_rows_))
-            chain.sweep()
-            problem.split_merge(chain)
-            labels[strangers] = len(self.stats_.size) + np.unique(chain.labels, return_inverse=True)[1]
-        n_clusters = max(len(self.stats_.size), int(labels.max(initial=-1)) + 1)
-        if n_clusters > len(self.stats_.size):
-            self.roster_.add(n_clusters - len(self.stats_.size))
-        added = self.family_.statistics(rows, labels, n_clusters)
-        nothing = self.family_.statistics(rows[:0], np.zeros(0, np.int64), n_clusters - len(self.stats_.size))
-        self.stats_ = union_of(stack([self.stats_, nothing]), added)
-        if sp.issparse(self.stats_.sums):
-            self.stats_.sums.sort_indices()
-        return np.asarray(labels, dtype=np.int64)
-
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
+        """Fit, and the rows' labels."""
         return np.asarray(self.fit(X).labels_)
 
-    def _settings(self, n_rows: int) -> Settings:
-        check_whole("n_clusters", self.n_clusters, 1)
-        check_whole("n_sweeps", self.n_sweeps, 1)
-        check_whole("refresh", self.refresh, 1)
-        check_whole("n_samples", self.n_samples, 1)
-        check_whole("n_bits", self.n_bits, 1)
+    # --- editing and combining ----------------------------------------------------------------------------------------
+
+    def merge(self, other: ExponentialFamilyMixture) -> ExponentialFamilyMixture:
+        """Take in a model fitted on other rows with the same columns: a cluster of it joins the one with which it is
+        likelier to be one than two, or becomes a new one while ``n_clusters`` allows. Ids of this model stay."""
+        check_is_fitted(self)
+        if not isinstance(other, ExponentialFamilyMixture) or other.family != self.family:
+            raise CannotMerge(f"a mixture of family {self.family!r} can be merged with another of its kind only.")
+        if self.n_features_in_ != other.n_features_in_ or not _same_columns(self, other):
+            raise CannotMerge("the two models have different columns; fit both on data with one vocabulary.")
+        with transaction(self):
+            share = other.n_rows_ / max(self.n_rows_ + other.n_rows_, 1)
+            family = self.family_.averaged(other.family_, share)
+            model = self._model()._replace(family=family)
+            model = model._replace(stats=family.converted(self.family_, model.stats))
+            theirs = family.converted(other.family_, other.stats_)
+            self._adopt(statistics.update(model, Delta(statistics.empty_like(model.stats, model.k), theirs)))
+            self.n_rows_ += other.n_rows_
+            self.chain_ = None
+        return self
+
+    def merge_clusters(self, clusters: int | Iterable[int], into: int) -> ExponentialFamilyMixture:
+        """The rows of ``clusters`` (one id or several) belong to the cluster ``into`` from now on."""
+        check_is_fitted(self)
+        gone = [int(id_) for id_ in np.atleast_1d(np.asarray(clusters)) if id_ != into]
+        rows, target = [self.roster_.row_of(id_) for id_ in gone], self.roster_.row_of(into)
+        if not gone:
+            raise BadInput(f"cluster {into} cannot be merged into itself; name at least one other cluster.")
+        with transaction(self):
+            groups = np.arange(self.n_clusters_)
+            groups[rows] = target
+            _, groups = np.unique(groups, return_inverse=True)
+            stats = statistics.sum_groups(self.stats_, groups, int(groups.max()) + 1)
+            self.roster_.merge(gone, into)
+            self.labels_ = np.where(np.isin(self.labels_, gone), into, self.labels_)
+            self._adopt(self._model()._replace(stats=stats))
+            self.chain_ = None
+        return self
+
+    def split_cluster(self, cluster: int, X: Any) -> int:
+        """Part a cluster in two by its rows among ``X``; the id of the new one, which takes the smaller part."""
+        row = self.roster_.row_of(cluster)
+        rows = self._rows(X)
+        rows = rows[np.flatnonzero(self._best(rows).clusters[:, 0] == row)]
+        if rows.shape[0] < 2:
+            raise BadInput(f"X has {rows.shape[0]} rows of cluster {cluster}; at least 2 are needed to split it.")
+        with transaction(self):
+            problem = make_problem(rows, self._settings()._replace(n_clusters=2))
+            problem.restore_hyperparameters(self.hyperparameters_, self.family_)
+            labels = problem.part_in_two()
+            taken = problem.statistics(np.where(labels == np.bincount(labels, minlength=2).argmin(), 0, -1), 1)
+            zero = statistics.empty_like(self.stats_, self.n_clusters_)
+            stats = statistics.stack(statistics.add(self.stats_, _at(taken, zero, row), -1), taken)
+            self.roster_.split(cluster)
+            self._adopt(self._model()._replace(stats=stats))
+            self.chain_ = None
+        return int(self.roster_.ids[-1])
+
+    # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _settings(self) -> Settings:
+        check_int("n_clusters", self.n_clusters)
+        check_int("n_sweeps", self.n_sweeps)
+        check_int("refresh", self.refresh)
+        check_int("n_samples", self.n_samples)
+        check_int("n_bits", self.n_bits)
         check_choice("family", self.family, FAMILIES)
         check_choice("sampler", self.sampler, SAMPLERS)
-        check_choice("weights", self.weights, ("dirichlet", "dirichlet_process"))
+        check_choice("weights", self.weights, WORDS_FOR_WEIGHTS)
         check_choice("hashes", self.hashes, ("ranked", "published"))
         check_choice("covariance", self.covariance, ("diagonal", "spherical"))
         check_number("concentration", self.concentration, ("learn",))
         check_prior(self.family, self.smoothing, self.background)
+        if self.n_threads is not None:
+            check_int("n_threads", self.n_threads)
+        known = FAMILIES[self.family].samplers
+        if self.sampler != "auto" and self.sampler not in known:
+            raise BadInput(f"sampler={self.sampler!r} is not for family={self.family!r}; use {' or '.join(known)}.")
         return Settings(
-            self.n_clusters, self.family, self.weights, self.concentration, self.smoothing, self.background,
+            int(self.n_clusters), self.family, self.weights, self.concentration, self.smoothing, self.background,
             self.n_bits, self.hashes, self.covariance, self.refresh, self.n_threads, parallel=bool(self.parallel),
         )  # fmt: skip
 
-    def _problem(self, rows: sp.csr_matrix, settings: Settings) -> Any:
-        if settings.family == "gaussian":
-            return GaussianProblem(rows, settings)
-        return CountProblem(rows, settings)
-
     def _choose(self, problem: Any) -> str:
-        if self.sampler == "indexed" and self.family == "gaussian":
-            raise BadInput(
-                "sampler='indexed' looks up rare features of counts; for measurements use 'gibbs' or 'fastex'."
-            )
         if self.sampler != "auto":
             if self.parallel and self.sampler != "indexed":
                 raise BadInput(
@@ -253,28 +299,22 @@ class ExponentialFamilyMixture(FittedMixture):
                 )
             return self.sampler
         chosen, why = problem.choose_sampler()
-        say(f"sampler: {chosen} ({why})")
+        logger.info("sampler: %s (%s)", chosen, why)
         if self.parallel and chosen != "indexed":
-            say(f"parallel: without effect, for the {chosen} sampler visits row by row")
+            logger.info("parallel: without effect, for the %s sampler visits row by row", chosen)
         return str(chosen)
 
-    def _first_labels(self, problem: Any, seed: int, split_merge: bool) -> tuple[np.ndarray, bool]:
-        if not isinstance(self.init, str):
-            labels = np.asarray(self.init)
-            if labels.shape != (problem.X.shape[0],) or labels.min() < 0 or labels.max() >= self.n_clusters:
-                raise BadInput(
-                    f"init holds labels of shape {labels.shape} from {labels.min()} to {labels.max()}; it needs one "
-                    f"for each of the {problem.X.shape[0]} rows, from 0 to {self.n_clusters - 1}."
-                )
-            return labels.astype(np.int32), False
-        check_choice("init", self.init, INITS)
-        if self.family == "gaussian":
-            if self.init == "random":
-                rng = np.random.default_rng(seed)
-                return rng.integers(0, self.n_clusters, problem.X.shape[0]).astype(np.int32), False
-            return problem.first_labels(seed), False
-        names = default_starts(problem) if self.init == "auto" else [self.init]
-        return find_start(problem, names, self.sampler_, seed, split_merge=split_merge)
+    def _model(self) -> Model:
+        """What the fold needs of this estimator."""
+        process = self.weights == "dirichlet_process"
+        return Model(self.family_, self.stats_, self.n_clusters, self.hyperparameters_["concentration"], process)
+
+    def _adopt(self, model: Model) -> None:
+        """Take over a model that the fold has made; clusters it has more get ids of their own."""
+        if model.k > len(self.roster_.ids):
+            self.roster_.add(model.k - len(self.roster_.ids))
+        self.family_, self.stats_, self.n_clusters_ = model.family, model.stats, model.k
+        self._tree = None
 
     def _finish(self, problem: Any, chain: Any, trace: Trace, schedule: Schedule) -> None:
         """Everything users read, from the best state found."""
@@ -298,6 +338,13 @@ class ExponentialFamilyMixture(FittedMixture):
         self.acceptance_ = trace.n_accepted / max(trace.n_proposed, 1)
         self.typicality_ = self._typicality(problem.X, self.labels_)
         self.agreement_ = np.mean(self.samples_ == trace.best_labels, axis=0)
+        self._warn(trace, problem.settings.n_clusters)
+
+    def _warn(self, trace: Trace, bound: int) -> None:
+        """What a user has to know of this fit."""
+        self.bound_reached_ = bool(1 < bound == self.n_clusters_ < self.n_rows_)
+        if self.bound_reached_:
+            logger.info("all %d clusters are in use: the number is your bound, not a finding", bound)
         # A chain that has settled proposes few moves; one that is stuck proposes many, and hardly any is accepted.
         restless = trace.n_proposed > RESTLESS * self.n_iter_ * self.n_rows_
         if self.sampler_ == "fastex" and restless and self.acceptance_ < LOW_ACCEPTANCE:
@@ -305,12 +352,20 @@ class ExponentialFamilyMixture(FittedMixture):
                 f"only {self.acceptance_:.2%} of the proposals from {self.n_bits}-bit hashes were accepted: the chain "
                 "hardly moves and has not converged. Use sampler='indexed' or 'gibbs', or many more bits.",
                 StuckSampler,
-                stacklevel=3,
+                stacklevel=4,
             )
 
-    def _typicality(self, X: sp.csr_matrix, labels: np.ndarray) -> np.ndarray:
-        """How much better a row's cluster explains it than an empty one does, in nats for each unit of its length."""
-        own = self.family_.log_predictive_at(self.stats_, X, labels)
-        nothing = self.family_.log_predictive_at(self.stats_, X, np.full(X.shape[0], -1))
-        length = np.maximum(np.asarray(abs(X).sum(axis=1)).ravel(), 1.0)
-        return np.asarray((own - nothing) / length)
+
+def _seed_of(random_state: Any) -> int:
+    return int(check_random_state(random_state).integers(1 << 30))
+
+
+def _same_columns(one: Any, two: Any) -> bool:
+    names = [list(map(str, m.vocabulary_)) if hasattr(m, "vocabulary_") else None for m in (one, two)]
+    return None in names or names[0] == names[1]
+
+
+def _at(part: Any, zero: Any, row: int) -> Any:
+    """Statistics of one cluster as that of row ``row`` of many."""
+    where = np.full(1, row)
+    return statistics.add(zero, statistics.sum_groups(part, where, len(zero.size)))

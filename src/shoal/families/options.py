@@ -1,4 +1,4 @@
-"""The options of a fit, checked once."""
+"""The options of a fit, validated once."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from shoal.errors import BadInput
 
-FAMILIES = ("multinomial", "bernoulli", "poisson", "gaussian")
 SAMPLERS = ("auto", "indexed", "fastex", "gibbs")
 
 
@@ -27,16 +26,6 @@ class Settings(NamedTuple):
     budget: int = 3000  # postings a row's search for candidates may read
     least: int = 40  # features it reads at least: with fewer the sampler gets stuck
     parallel: bool = False
-
-
-def check_choice(name: str, value: Any, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise BadInput(f"{name} is {value!r}; choose one of {', '.join(map(repr, allowed))}.")
-
-
-def check_whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not hasattr(value, "__index__") or int(value) < least:
-        raise BadInput(f"{name} is {value!r}; it must be a whole number, {least} or more.")
 
 
 def check_number(name: str, value: Any, words: tuple[str, ...], *, zero: bool = False) -> None:

@@ -10,8 +10,10 @@ import scipy.sparse as sp
 from scipy.special import psi
 
 from shoal.base import storable
-from shoal.families.distributions.counts import CountFamily, CountStats
+from shoal.families.distributions.counts import CountFamily, CountStats, beta_interval
 from shoal.families.kernels.scores_kernels import BERNOULLI
+
+MOST_COMMON = 0.95  # the largest prior mean of a feature
 
 
 @storable
@@ -30,6 +32,8 @@ class Bernoulli(CountFamily):
     name: ClassVar[str] = "bernoulli"
     kind: ClassVar[int] = BERNOULLI
     binary: ClassVar[bool] = True
+    absence_counts: ClassVar[bool] = True
+    meaning: ClassVar[str] = "share of the cluster's items"
 
     @property
     def rate(self) -> float:
@@ -38,7 +42,8 @@ class Bernoulli(CountFamily):
     @classmethod
     def for_rows(cls, X: sp.csr_matrix) -> Bernoulli:
         present = np.bincount(X.indices[X.data != 0], minlength=X.shape[1])
-        return cls(mean=(present + 0.5) / (X.shape[0] + 1), strength=1.0)
+        # A feature of nearly every row would leave its absence no pseudo-count to speak of.
+        return cls(mean=np.minimum((present + 0.5) / (X.shape[0] + 1), MOST_COMMON), strength=1.0)
 
     def absent_table(self, n_rows: int) -> np.ndarray:
         """sum_v log((t - a_v + m) / (t + m)) for m = 0 .. n_rows + 1.
@@ -70,6 +75,10 @@ class Bernoulli(CountFamily):
     def expected(self, stats: CountStats, cluster: int) -> np.ndarray:
         a = self.shape + stats.sums[[cluster]].toarray().ravel()
         return np.asarray(a / (self.strength + stats.size[cluster]))
+
+    def interval(self, stats: CountStats, cluster: int, features: np.ndarray, share: float) -> tuple[Any, Any]:
+        a = self.shape[features] + stats.sums[[cluster]].toarray().ravel()[features]
+        return beta_interval(a, self.strength + stats.size[cluster] - a, share)
 
     def draw(self, stats: CountStats, cluster: int, n: int, lengths: np.ndarray, rng: Any) -> sp.csr_matrix:
         a = self.shape + stats.sums[[cluster]].toarray().ravel()

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp, psi
 
 from shoal.base import storable
-from shoal.families.distributions.counts import CountFamily, CountStats
+from shoal.families.distributions.counts import CountFamily, CountStats, beta_interval
 from shoal.families.kernels.scores_kernels import MULTINOMIAL
 
 
@@ -29,6 +29,8 @@ class Multinomial(CountFamily):
 
     name: ClassVar[str] = "multinomial"
     kind: ClassVar[int] = MULTINOMIAL
+    length_given: ClassVar[bool] = True
+    meaning: ClassVar[str] = "share of the cluster's words"
 
     @classmethod
     def for_rows(cls, X: sp.csr_matrix) -> Multinomial:
@@ -48,6 +50,14 @@ class Multinomial(CountFamily):
     def expected(self, stats: CountStats, cluster: int) -> np.ndarray:
         a = self.shape + stats.sums[[cluster]].toarray().ravel()
         return np.asarray(a / a.sum())
+
+    def typical(self) -> np.ndarray:
+        return np.asarray(self.mean / max(self.mean.sum(), 1e-300))
+
+    def interval(self, stats: CountStats, cluster: int, features: np.ndarray, share: float) -> tuple[Any, Any]:
+        a = self.shape[features] + stats.sums[[cluster]].toarray().ravel()[features]
+        total = self.shape.sum() + stats.sums[[cluster]].sum()
+        return beta_interval(a, total - a, share)
 
     def draw(self, stats: CountStats, cluster: int, n: int, lengths: np.ndarray, rng: Any) -> sp.csr_matrix:
         a = self.shape + stats.sums[[cluster]].toarray().ravel()

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import psi
+from scipy.special import gammaincinv, psi
 
 from shoal.base import storable
 from shoal.families.distributions.counts import CountFamily, CountStats
@@ -29,6 +29,7 @@ class Poisson(CountFamily):
 
     name: ClassVar[str] = "poisson"
     kind: ClassVar[int] = POISSON
+    meaning: ClassVar[str] = "mean count in the cluster"
 
     @property
     def rate(self) -> float:
@@ -51,6 +52,11 @@ class Poisson(CountFamily):
     def expected(self, stats: CountStats, cluster: int) -> np.ndarray:
         a = self.shape + stats.sums[[cluster]].toarray().ravel()
         return np.asarray(a / (self.rate + stats.size[cluster]))
+
+    def interval(self, stats: CountStats, cluster: int, features: np.ndarray, share: float) -> tuple[Any, Any]:
+        a = self.shape[features] + stats.sums[[cluster]].toarray().ravel()[features]
+        rate = self.rate + stats.size[cluster]
+        return gammaincinv(a, (1 - share) / 2) / rate, gammaincinv(a, (1 + share) / 2) / rate
 
     def draw(self, stats: CountStats, cluster: int, n: int, lengths: np.ndarray, rng: Any) -> sp.csr_matrix:
         a = self.shape + stats.sums[[cluster]].toarray().ravel()

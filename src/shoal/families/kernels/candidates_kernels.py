@@ -10,7 +10,7 @@ import numpy as np
 
 from shoal.families.kernels.counts_kernels import DEAD, count_of, level_of
 from shoal.families.kernels.proposals_kernels import find_score
-from shoal.families.kernels.scores_kernels import BERNOULLI, LOG_ZERO, UNKNOWN_SCORE, absent_without, rank_terms
+from shoal.families.kernels.scores_kernels import LOG_ZERO, UNKNOWN_SCORE, absent_without, are_sets, rank_terms
 from shoal.jit import inline_kernel, kernel, sum_kernel
 
 FAINT = 1e-30  # the gain of a posting whose count has fallen to 0: marks the cluster as touched, and counts for nothing
@@ -175,9 +175,7 @@ def list_candidates(items, prior, clusters, postings, row, own, work):
         gain = own_gain(items, clusters, postings, row, own)
         if gain > ENOUGH:
             n, total = clusters.size[own] - 1, clusters.total[own] - items.length[row]
-            absent = (
-                absent_without(items, prior, clusters, row, own, n, work.marked) if prior.kind == BERNOULLI else 0.0
-            )
+            absent = absent_without(items, prior, clusters, row, own, n, work.marked) if are_sets(prior) else 0.0
             weight, slope = rank_terms(prior, n, total, absent)
             n_chosen = offer(work, n_chosen, len(work.chosen) - 2, own, gain + weight - length * slope)
     return n_chosen

@@ -21,10 +21,10 @@ from shoal.families.kernels.indexed_kernels import propose_row
 from shoal.families.kernels.proposals_kernels import ACCEPTED, LISTED, PROPOSED, move_row, score_candidates, score_own
 from shoal.families.kernels.random_kernels import uniform
 from shoal.families.kernels.scores_kernels import (
-    BERNOULLI,
     LOG_ZERO,
     UNKNOWN_SCORE,
     absent_without,
+    are_sets,
     cluster_term,
     log_empty_weight,
     rank_terms,
@@ -171,7 +171,7 @@ def estimate(items, prior, clusters, hashes, row, own, per_empty, marked, out):
         n, total, absent = clusters.size[cluster], clusters.total[cluster], clusters.absent[cluster]
         if cluster == own:
             n, total = n - 1, total - length
-            if prior.kind == BERNOULLI:
+            if are_sets(prior):
                 absent = absent_without(items, prior, clusters, row, own, n, marked) if n > 0 else 0.0
         if n == 0:
             out[cluster] = per_empty + cluster_term(prior, 0, 0, length)
@@ -180,7 +180,7 @@ def estimate(items, prior, clusters, hashes, row, own, per_empty, marked, out):
                 continue
         else:
             weight, slope = rank_terms(prior, n, total, absent)
-            if prior.kind == BERNOULLI:
+            if are_sets(prior):
                 out[cluster] = weight - length * slope
             else:
                 out[cluster] = math.log(n + prior.alpha) + cluster_term(prior, n, total, length)

@@ -316,3 +316,11 @@ def predict_gauss_at(X, prior, size, sums, squares, labels, nothing, out):
             out[row] = score_gauss(X[row], prior, 0, nothing, nothing, 0)
         else:
             out[row] = score_gauss(X[row], prior, size[cluster], sums[cluster], squares[cluster], 0)
+
+
+@kernel
+def predict_gauss_left_out(X, prior, size, sums, squares, labels, out):
+    """out[row] = log p(row | the other rows of cluster labels[row], which counts it among its rows)."""
+    for row in range(len(X)):
+        cluster = labels[row]
+        out[row] = score_gauss(X[row], prior, size[cluster], sums[cluster], squares[cluster], -1)

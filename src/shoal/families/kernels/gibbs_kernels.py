@@ -1,8 +1,9 @@
 """Collapsed Gibbs over all clusters, as fast as we can write it: the baseline every ratio refers to.
 
-a_v + f_cv is kept dense, feature-major, in single precision. A row's scores are products over its features, for all
-clusters at once; the exponents are split off into whole numbers every few factors, so that no logarithm is taken but
-for the clusters within reach of the best. The row's own cluster is scored apart, exactly, with the row left out.
+a_v + f_cv (Bernoulli: f_cv) is kept dense, feature-major, in single precision. A row's scores are products over its
+features, for all clusters at once; the exponents are split off into whole numbers every few factors, so that no
+logarithm is taken but for the clusters within reach of the best. The row's own cluster is scored apart, exactly, with
+the row left out.
 """
 
 # mypy: ignore-errors
@@ -16,9 +17,9 @@ from shoal.families.kernels.counts_kernels import count_of, has_room
 from shoal.families.kernels.proposals_kernels import move_row, score_own
 from shoal.families.kernels.random_kernels import below, uniform
 from shoal.families.kernels.scores_kernels import (
-    BERNOULLI,
     LOG_ZERO,
-    MULTINOMIAL,
+    are_sets,
+    is_length_given,
     log_gamma_ratio,
     score_empty,
     score_row,
@@ -30,16 +31,22 @@ REACH = 40.0  # clusters further below the best have no chance worth a logarithm
 
 
 @kernel
+def dense_base(prior, feature):
+    """What the dense table holds of a feature that a cluster has not seen."""
+    return 0.0 if are_sets(prior) else prior.shape[feature]
+
+
+@kernel
 def fill_dense(prior, clusters, dense):
-    """dense[v, c] = a_v + f_cv"""
+    """dense[v, c] = a_v + f_cv; of sets f_cv alone, see times_odds"""
     for feature in range(dense.shape[0]):
-        dense[feature, :] = prior.shape[feature]
+        dense[feature, :] = dense_base(prior, feature)
     for cluster in range(dense.shape[1]):
         start = clusters.start[cluster]
         for at in range(start, start + (1 << clusters.bits[cluster])):
             feature = clusters.slots[at, 0]
             if feature >= 0:
-                dense[feature, cluster] = prior.shape[feature] + clusters.slots[at, 1] * prior.unit
+                dense[feature, cluster] = dense_base(prior, feature) + clusters.slots[at, 1] * prior.unit
 
 
 @kernel
@@ -47,7 +54,7 @@ def renew_dense(items, prior, clusters, row, cluster, dense):
     """Copy a cluster's counts of a row's features out of its table."""
     for at in range(items.ptr[row], items.ptr[row + 1]):
         feature = items.features[at]
-        dense[feature, cluster] = prior.shape[feature] + count_of(clusters, cluster, feature) * prior.unit
+        dense[feature, cluster] = dense_base(prior, feature) + count_of(clusters, cluster, feature) * prior.unit
 
 
 @kernel
@@ -71,21 +78,23 @@ def times_shifted(product, row, step):
 
 
 @sum_kernel
-def times_odds(product, row, ceiling):
+def times_odds(product, seen, size, a, b):
+    """size - seen is exact in single precision; (size + b) - (seen + a) loses b where all rows have the feature."""
     for cluster in range(len(product)):
-        product[cluster] *= row[cluster] / (ceiling[cluster] - row[cluster])
+        product[cluster] *= (seen[cluster] + a) / ((size[cluster] - seen[cluster]) + b)
 
 
 @kernel
-def multiply_features(items, prior, row, dense, ceiling, per_split, product, bits, exponents, extra):
+def multiply_features(items, prior, row, dense, sizes, per_split, product, bits, exponents, extra):
     """product * 2 ** exponents * exp(extra): the features' part of the row's predictive under every cluster."""
     product[:] = 1.0
     exponents[:] = 0
     pending, fractional = 0, False
     for at in range(items.ptr[row], items.ptr[row + 1]):
         feature, count = items.features[at], items.counts[at]
-        if prior.kind == BERNOULLI:
-            times_odds(product, dense[feature], ceiling)
+        if are_sets(prior):
+            a = prior.shape[feature]
+            times_odds(product, dense[feature], sizes, np.float32(a), np.float32(prior.rate - a))
             pending += 1
         elif prior.unit != 1.0 or count > 64:
             if not fractional:
@@ -117,12 +126,12 @@ def coarse_scores(items, prior, clusters, row, log_gamma, exponents, extra, frac
     for cluster in range(len(scores)):
         score = clusters.weight[cluster] + exponents[cluster] * LOG_2
         total = clusters.total[cluster]
-        if prior.kind == MULTINOMIAL:
+        if is_length_given(prior):
             if total + length < len(log_gamma):
                 score += log_gamma[total] - log_gamma[total + length]
             else:
                 score -= log_gamma_ratio(prior.shape_total + total * prior.unit, length * prior.unit)
-        elif prior.kind != BERNOULLI:
+        elif not are_sets(prior):
             score -= length * prior.unit * (clusters.slope[cluster] + log_rate)
         if fractional:
             score += extra[cluster]
@@ -140,8 +149,7 @@ def draw_cluster(items, prior, clusters, row, own, own_score, empty_score, n_emp
     mass = 0.0
     for cluster in range(n_clusters):
         if scores[cluster] > best - REACH:
-            if prior.kind == BERNOULLI:
-                # b + n - f loses its digits in single precision when almost all rows have the feature.
+            if are_sets(prior):
                 scores[cluster] = math.exp(score_row(items, prior, clusters, row, cluster, False, work.marked) - best)
             else:
                 scores[cluster] = math.exp(scores[cluster] - best) * product[cluster]
@@ -169,16 +177,16 @@ def gibbs_rows(
     items, prior, clusters, postings, dense, log_gamma, per_split, first, last, state, tally, work, dense_work
 ):
     """One visit to each of the rows first .. last - 1; returns the row to go on with, as sample_rows does."""
-    product, bits, exponents, extra, ceiling, scores = dense_work
+    product, bits, exponents, extra, sizes, scores = dense_work
     n_clusters = len(clusters.size)
     for cluster in range(n_clusters):
-        ceiling[cluster] = prior.rate + clusters.size[cluster]
+        sizes[cluster] = clusters.size[cluster]
     for row in range(first, last):
         own, before = clusters.labels[row], state[0]
         own_score = score_own(items, prior, clusters, row, own, work)
         n_empty = clusters.empty[n_clusters] + (1 if clusters.size[own] == 1 else 0)
         empty_score = score_empty(items, prior, clusters, row, n_empty) if n_empty > 0 else LOG_ZERO
-        fractional = multiply_features(items, prior, row, dense, ceiling, per_split, product, bits, exponents, extra)
+        fractional = multiply_features(items, prior, row, dense, sizes, per_split, product, bits, exponents, extra)
         coarse_scores(items, prior, clusters, row, log_gamma, exponents, extra, fractional, scores)
         target = draw_cluster(
             items, prior, clusters, row, own, own_score, empty_score, n_empty, scores, product, state, work
@@ -191,7 +199,6 @@ def gibbs_rows(
             move_row(items, prior, clusters, postings, row, own, target, work.marked)
             renew_dense(items, prior, clusters, row, own, dense)
             renew_dense(items, prior, clusters, row, target, dense)
-            ceiling[own] = prior.rate + clusters.size[own]
-            ceiling[target] = prior.rate + clusters.size[target]
+            sizes[own], sizes[target] = clusters.size[own], clusters.size[target]
             tally[1] += 1
     return last

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.families.kernels.counts_kernels import count_of, slot_of
-from shoal.jit import kernel
+from shoal.jit import inline_kernel, kernel
 
 MULTINOMIAL, POISSON, BERNOULLI = 0, 1, 2
 LOG_ZERO = -1e300  # the score of what cannot be
@@ -37,6 +37,26 @@ class Prior(NamedTuple):
     absent: np.ndarray  # Bernoulli: (n + 2,) sum_v log((t - a_v + m) / (t + m)) for m rows; else (1,)
     alpha: float  # pseudo-count of every live cluster
     dp_concentration: float  # Dirichlet process: weight of all empty clusters together; 0: each empty one weighs alpha
+
+    @property
+    def sets(self):
+        return self.kind == BERNOULLI
+
+    @property
+    def length_given(self):
+        return self.kind == MULTINOMIAL
+
+
+@inline_kernel
+def are_sets(prior):
+    """Whether the absence of a feature counts, too: every coordinate is drawn for every row."""
+    return prior.kind == BERNOULLI
+
+
+@inline_kernel
+def is_length_given(prior):
+    """Whether a row's features are drawn given its length: shares, not rates."""
+    return prior.kind == MULTINOMIAL
 
 
 @kernel
@@ -66,9 +86,9 @@ def log_empty_weight(prior, n_empty):
 @kernel
 def cluster_term(prior, n, total, length):
     """The part of a row's log predictive that its features do not enter, save by their number."""
-    if prior.kind == MULTINOMIAL:
+    if is_length_given(prior):
         return -log_gamma_ratio(prior.shape_total + total * prior.unit, length * prior.unit)
-    if prior.kind == POISSON:
+    if not are_sets(prior):
         rate = prior.rate + n
         log_more = math.log(rate + 1)
         return (prior.shape_total + total * prior.unit) * (math.log(rate) - log_more) - length * prior.unit * log_more
@@ -94,12 +114,12 @@ def fill_base(items, prior):
     once = np.empty(len(prior.shape))  # most counts are 1: one logarithm a feature, not one a value
     for feature in range(len(once)):
         a = prior.shape[feature]
-        once[feature] = math.log(a / (prior.rate - a)) if prior.kind == BERNOULLI else log_rising(a, 1, prior.unit)
+        once[feature] = math.log(a / (prior.rate - a)) if are_sets(prior) else log_rising(a, 1, prior.unit)
     for row in range(len(items.base)):
         score = 0.0
         for at in range(items.ptr[row], items.ptr[row + 1]):
             feature, count = items.features[at], items.counts[at]
-            if count == 1 or prior.kind == BERNOULLI:
+            if count == 1 or are_sets(prior):
                 score += once[feature]
             else:
                 score += log_rising(prior.shape[feature], count, prior.unit)
@@ -203,7 +223,7 @@ def score_set(items, prior, clusters, row, cluster, own, marked):
 @kernel
 def score_row(items, prior, clusters, row, cluster, own, marked):
     """Log weight and exact log predictive of a row under a cluster that holds other rows."""
-    if prior.kind == BERNOULLI:
+    if are_sets(prior):
         return score_set(items, prior, clusters, row, cluster, own, marked)
     return score_counts(items, prior, clusters, row, cluster, own)
 
@@ -225,9 +245,9 @@ def score_alone(items, prior, out):
 def rank_terms(prior, n, total, absent):
     """(weight, slope): what ranks candidates beside the postings' gains, relative to an empty cluster."""
     weight = math.log(n + prior.alpha + 1e-300)
-    if prior.kind == MULTINOMIAL:
+    if is_length_given(prior):
         return weight, math.log1p(total * prior.unit / prior.shape_total)
-    if prior.kind == POISSON:
+    if not are_sets(prior):
         rate = prior.rate + n
         offset = (prior.shape_total + total * prior.unit) * math.log(rate / (rate + 1))
         return weight + offset, math.log((rate + 1) / (prior.rate + 1))
@@ -238,7 +258,7 @@ def rank_terms(prior, n, total, absent):
 def refresh_cluster(prior, clusters, cluster, marked):
     """After a cluster's counts changed: what is kept of it for scoring. `marked` is all False."""
     n = clusters.size[cluster]
-    if prior.kind == BERNOULLI:
+    if are_sets(prior):
         clusters.absent[cluster] = absent_of(prior, clusters, cluster, n, marked) if n > 0 else 0.0
     weight, slope = rank_terms(prior, n, clusters.total[cluster], clusters.absent[cluster])
     clusters.weight[cluster], clusters.slope[cluster] = weight, slope
@@ -264,9 +284,9 @@ def log_marginals(prior, clusters, wanted, falling, out):
         if n == 0:
             out[cluster] = 0.0
             continue
-        if prior.kind == MULTINOMIAL:
+        if is_length_given(prior):
             value = -log_gamma_ratio(prior.shape_total, total)
-        elif prior.kind == POISSON:
+        elif not are_sets(prior):
             value = prior.shape_total * math.log(prior.rate) - (prior.shape_total + total) * math.log(prior.rate + n)
         else:
             value = falling[n]
@@ -277,7 +297,7 @@ def log_marginals(prior, clusters, wanted, falling, out):
             if feature >= 0 and seen > 0:
                 a = prior.shape[feature]
                 term = log_rising(a, seen, prior.unit)
-                if prior.kind == BERNOULLI:
+                if are_sets(prior):
                     term -= log_gamma_ratio(prior.rate - a + n - seen, float(seen))
                 whole += np.int64(np.rint(term * FINE))
         out[cluster] = value + whole / FINE

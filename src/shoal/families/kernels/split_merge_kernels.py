@@ -9,8 +9,8 @@ from shoal.families.kernels.counts_kernels import add_row, clear_table, count_of
 from shoal.families.kernels.proposals_kernels import move_row
 from shoal.families.kernels.random_kernels import below, uniform
 from shoal.families.kernels.scores_kernels import (
-    BERNOULLI,
-    MULTINOMIAL,
+    are_sets,
+    is_length_given,
     log_gamma_ratio,
     log_rising,
     refresh_cluster,
@@ -83,7 +83,7 @@ def merge_counts(prior, clusters, one, two):
     """Multinomial and Poisson: change of log marginal when two clusters become one."""
     unit, shape_total = prior.unit, prior.shape_total
     total_one, total_two = clusters.total[one] * unit, clusters.total[two] * unit
-    if prior.kind == MULTINOMIAL:
+    if is_length_given(prior):
         gain = log_gamma_ratio(shape_total, total_two) - log_gamma_ratio(shape_total + total_one, total_two)
     else:
         n_one, n_two = clusters.size[one], clusters.size[two]
@@ -112,7 +112,7 @@ def merge_counts(prior, clusters, one, two):
 def merge_gain(prior, clusters, one, two, falling):
     """Change of the log joint when two live clusters become one."""
     change = log_prior_pair(prior, clusters.size[one], clusters.size[two])
-    if prior.kind == BERNOULLI:
+    if are_sets(prior):
         return change + merge_sets(prior, clusters, one, two, falling)
     return change + merge_counts(prior, clusters, one, two)
 

@@ -22,7 +22,7 @@ from shoal.families.kernels.counts_kernels import (
 )
 from shoal.families.kernels.proposals_kernels import N_TALLIES
 from shoal.families.kernels.random_kernels import new_state
-from shoal.families.kernels.scores_kernels import BERNOULLI, Prior, fill_base, log_marginals, refresh_clusters
+from shoal.families.kernels.scores_kernels import Prior, fill_base, log_marginals, refresh_clusters
 
 
 class SweepFacts(NamedTuple):
@@ -79,7 +79,7 @@ class CountChain:
     @property
     def layout_matters(self) -> bool:
         """Whether the order of the tables can show in the last digits: sums over a whole table (Bernoulli) do."""
-        return self.prior.kind == BERNOULLI
+        return self.prior.sets
 
     def set_labels(self, labels: np.ndarray) -> None:
         self.n_moved = len(labels)

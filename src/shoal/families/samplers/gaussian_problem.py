@@ -8,16 +8,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import gammaln
-from sklearn.cluster import KMeans, MiniBatchKMeans
 
 from shoal.families.distributions.gaussian import Gaussian, GaussStats
 from shoal.families.kernels.gaussian_kernels import GaussPrior, marginals_gauss
+from shoal.families.kernels.random_kernels import new_state
+from shoal.families.kernels.seeding_kernels import lloyd_steps, nearest_centers, seed_centers
 from shoal.families.options import Settings
 from shoal.families.samplers.gaussian_fastex import GaussianFastExChain
 from shoal.families.samplers.gaussian_gibbs import GaussianChain
 from shoal.families.samplers.hyperparameters import learn_alpha, learn_process
 
-FEW_ROWS = 20_000
+SEEDING_ROWS, SEEDING_STEPS = 20_000, 50
 
 
 class GaussianProblem:
@@ -30,6 +31,17 @@ class GaussianProblem:
         self.rows = self.family.standardize(X)
         start = 1.0 if settings.weights == "dirichlet_process" else 0.1
         self.concentration = start if settings.concentration == "learn" else float(settings.concentration)
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.rows)
+
+    def default_inits(self) -> list[str]:
+        return ["one-pass"]
+
+    def part_in_two(self) -> np.ndarray:
+        """Labels of k-means with two clusters."""
+        return self.first_labels(0)
 
     @property
     def prior(self) -> GaussPrior:
@@ -71,12 +83,16 @@ class GaussianProblem:
 
     def first_labels(self, seed: int) -> np.ndarray:
         """k-means with all the clusters there may be; merging and sampling take the needless ones away."""
-        n_clusters = min(self.settings.n_clusters, len(self.rows))
-        if len(np.unique(self.rows[: 4 * n_clusters], axis=0)) < n_clusters:
-            n_clusters = min(n_clusters, len(np.unique(self.rows, axis=0)))
-        method = KMeans if len(self.rows) <= FEW_ROWS else MiniBatchKMeans
-        options = {"n_init": 1} | ({} if method is KMeans else {"batch_size": 4096, "max_iter": 5})
-        return np.asarray(method(n_clusters, random_state=seed, **options).fit(self.rows).labels_, dtype=np.int32)
+        n = len(self.rows)
+        sample = self.rows
+        if n > SEEDING_ROWS:
+            sample = self.rows[np.sort(np.random.default_rng(seed).permutation(n)[:SEEDING_ROWS])]
+        centers = np.zeros((min(self.settings.n_clusters, n), self.rows.shape[1]))
+        centers = centers[: seed_centers(sample, new_state(seed), centers)]
+        lloyd_steps(sample, centers, np.full(len(sample), -1, np.int32), SEEDING_STEPS)
+        labels = np.full(n, -1, np.int32)
+        nearest_centers(self.rows, centers, labels)
+        return labels
 
     def split_merge(self, chain: GaussianChain) -> tuple[int, int]:
         """Merge pairs of clusters, best first, while the log joint gains."""

@@ -7,7 +7,7 @@ from scipy.special import gammaln
 
 from shoal.families.kernels.counts_kernels import Items
 from shoal.families.kernels.gibbs_kernels import fill_dense, gibbs_rows
-from shoal.families.kernels.scores_kernels import BERNOULLI, MULTINOMIAL, Prior
+from shoal.families.kernels.scores_kernels import Prior
 from shoal.families.samplers.count_chain import CountChain
 
 LARGEST_TABLE = 20_000_000
@@ -39,12 +39,13 @@ class GibbsChain(CountChain):
         self.filled = False
         length = self.items.length
         tabled = int(length.sum() * min(1.0, TABLED_CLUSTER / self.n_clusters) + length.max(initial=0)) + 1
-        tabled = min(tabled, LARGEST_TABLE) if prior.kind == MULTINOMIAL else 0
+        tabled = min(tabled, LARGEST_TABLE) if prior.length_given else 0
         self.log_gamma = gammaln(prior.shape_total + prior.unit * np.arange(tabled))
         largest = float(np.bincount(self.items.features, self.items.counts * prior.unit).max(initial=1.0)) + 1000.0
         smallest = float(prior.shape.min())
-        if prior.kind == BERNOULLI:
-            largest, smallest = largest / (prior.rate - prior.shape.max()), smallest / (prior.rate + len(self.labels))
+        if prior.sets:
+            least_absent = float((prior.rate - prior.shape).min())
+            largest, smallest = largest / min(least_absent, 1.0), smallest / (prior.rate + len(self.labels))
         bits_per_factor = max(np.log2(largest + prior.shape.max() + 1), -np.log2(min(smallest, 0.5)))
         self.per_split = max(1, int(118 / bits_per_factor))
 

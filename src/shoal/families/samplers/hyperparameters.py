@@ -9,7 +9,6 @@ from scipy.special import psi
 
 from shoal.families.distributions.counts import CountFamily
 from shoal.families.kernels.hyperparameter_kernels import shape_gradient
-from shoal.families.kernels.scores_kernels import MULTINOMIAL
 from shoal.families.samplers.count_chain import CountChain
 
 LEAST_SMOOTHING, LEAST_STRENGTH = 1e-5, 1e-3
@@ -21,7 +20,7 @@ SMOOTHING_RATE = 10.0
 def learn_family(chain: CountChain, family: CountFamily, n_steps: int = 3) -> CountFamily:
     """A prior that suits the chain's clusters better than that of ``family``: of documents each word is predicted
     better, other clusters are likelier."""
-    if family.kind == MULTINOMIAL:
+    if family.length_given:
         return _learn_dirichlet(chain, family, n_steps)
     return _learn_strength(chain, family)
 
@@ -62,9 +61,12 @@ def _learn_strength(chain: CountChain, family: CountFamily) -> CountFamily:
         )
         return float(chain.log_marginals(trial).sum())
 
-    best, best_value = family.strength, value(family.strength)
+    # While clusters are alike the evidence asks for strength without end, and endless strength keeps them alike.
+    limit = max(len(chain.labels) / (2 * chain.n_clusters), 1.0)
+    start = min(family.strength, limit)
+    best, best_value = start, value(start)
     for factor in (1.5, 1 / 1.5):
-        while LEAST_STRENGTH < best * factor < 1e6 and (trial := value(best * factor)) > best_value:
+        while LEAST_STRENGTH < best * factor < limit and (trial := value(best * factor)) > best_value:
             best, best_value = best * factor, trial
     return replace(family, strength=best)
 

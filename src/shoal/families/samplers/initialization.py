@@ -8,14 +8,16 @@ better, under weak smoothing where the clusters are many and small and under str
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from shoal.families.samplers.count_problem import CountProblem
+from shoal.base import check_choice
+from shoal.errors import BadInput
 from shoal.families.samplers.hyperparameters import SMOOTHING_RATE
 from shoal.progress import Monitor
 
+INITS = ("auto", "one-pass", "random")
 SWEEPS_PER_START = 10
 # Rounds of learning the prior, merging and splitting before starts are compared: one that began under another prior
 # than it will end with looks worse than it is, and short texts of a few broad classes then lost their better start.
@@ -31,7 +33,33 @@ class Start(NamedTuple):
     labels: np.ndarray
 
 
-def default_starts(problem: CountProblem) -> list[str]:
+def first_labels(problem: Any, init: Any, sampler: str, seed: int, *, split_merge: bool) -> tuple[np.ndarray, bool]:
+    """(labels to begin with, whether finding them was interrupted)."""
+    if not isinstance(init, str):
+        return given_labels(problem, init), False
+    check_choice("init", init, INITS)
+    if init == "auto":
+        names = problem.default_inits()
+        return find_start(problem, names, sampler, seed, split_merge=split_merge)
+    return (random_labels(problem, seed) if init == "random" else problem.first_labels(seed)), False
+
+
+def given_labels(problem: Any, init: Any) -> np.ndarray:
+    """Labels that the user gives, or those that a fitted model of any kind gives the rows."""
+    labels = np.asarray(init.predict(problem.X) if hasattr(init, "predict") else init)
+    n, k = problem.n_rows, problem.settings.n_clusters
+    if hasattr(init, "predict"):
+        labels = np.unique(labels, return_inverse=True)[1]
+    if labels.shape != (n,) or labels.dtype.kind not in "iub" or labels.min() < 0 or labels.max() >= k:
+        found = f" from {labels.min()} to {labels.max()}" if labels.size and labels.dtype.kind in "iufb" else ""
+        raise BadInput(
+            f"init holds labels of shape {labels.shape}{found}; it needs one whole number for each of the {n} rows, "
+            f"from 0 to {k - 1}."
+        )
+    return labels.astype(np.int32)
+
+
+def default_inits(problem: Any) -> list[str]:
     """Which starts are worth trying for these rows."""
     n, k = problem.X.shape[0], problem.settings.n_clusters
     if n * k > FEW_ROWS_TIMES_CLUSTERS or problem.family.strength > 0:
@@ -39,12 +67,12 @@ def default_starts(problem: CountProblem) -> list[str]:
     return ["random", "random-smooth"]
 
 
-def random_labels(problem: CountProblem, seed: int) -> np.ndarray:
+def random_labels(problem: Any, seed: int) -> np.ndarray:
     rng = np.random.default_rng(seed)
-    return rng.integers(0, problem.settings.n_clusters, problem.X.shape[0]).astype(np.int32)
+    return rng.integers(0, problem.settings.n_clusters, problem.n_rows).astype(np.int32)
 
 
-def try_start(problem: CountProblem, name: str, sampler: str, seed: int, *, split_merge: bool) -> Start:
+def try_start(problem: Any, name: str, sampler: str, seed: int, *, split_merge: bool) -> Start:
     """Sweep a little from this start; leaves what it learned in ``problem``."""
     given = problem.family
     if name == "random-smooth" and given.smoothing > 0:
@@ -67,7 +95,7 @@ def try_start(problem: CountProblem, name: str, sampler: str, seed: int, *, spli
 
 
 def find_start(
-    problem: CountProblem, names: list[str], sampler: str, seed: int, *, split_merge: bool
+    problem: Any, names: list[str], sampler: str, seed: int, *, split_merge: bool
 ) -> tuple[np.ndarray, bool]:
     """(labels of the best of these starts, whether it was interrupted). A single start is taken without sweeps."""
     if len(names) == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +47,9 @@ class Schedule:
     every: int  # sweeps from sample to sample
     split_merge: bool
 
+    def copy(self) -> Schedule:
+        return replace(self)
+
     def adapts(self, sweep: int) -> bool:
         """Whether clusters are merged and split, and the prior is learned, before this sweep."""
         return sweep < self.burn_in and (sweep <= ADAPTED_AT_ONCE or sweep % SWEEPS_BETWEEN == 1)
@@ -66,6 +69,9 @@ class Trace:
     best_labels: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
     n_proposed: int = 0
     n_accepted: int = 0
+
+    def copy(self) -> Trace:
+        return replace(self, history=list(self.history), samples=list(self.samples))
 
     def record(self, chain: Chain, log_joint: float, schedule: Schedule, sweep: int) -> None:
         """The state with the best log joint under the prior that was learned last, and samples as planned."""

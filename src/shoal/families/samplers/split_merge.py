@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.special import logsumexp
 from sklearn.preprocessing import normalize
 
 from shoal.families.kernels.counts_kernels import Postings, group_rows
-from shoal.families.kernels.scores_kernels import score_alone
+from shoal.families.kernels.held_out_kernels import score_left_out, union_gain, union_gains
+from shoal.families.kernels.scores_kernels import LOG_ZERO, score_alone
 from shoal.families.kernels.split_merge_kernels import NO_ROOM, TAKEN, merge_gain, merge_gains, move_all, split_rows
 from shoal.families.samplers.count_chain import CountChain
 
 ALL_PAIRS_UP_TO = 5_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
 ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
 OFTEN, STRONGEST = 3.0, 100  # a cluster's company shows in its strongest features; rare ones only look strong
+# Sets: merges are decided by so many rows, each left out of its cluster in turn, and two clusters must predict them
+# better than one by so many nats.
+LEFT_OUT, LEFT_OUT_PER_CLUSTER, LEFT_OUT_SCORES, WORTH = 2_000, 100, 20_000_000, 3.0
 FAILURES_IN_TRADING = 20  # at least; and one for every 20 clusters
 
 
@@ -99,6 +104,37 @@ def merge_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray) -> l
         if size[one] < size[two]:
             one, two = two, one
         move_rows(chain, np.flatnonzero(chain.labels == two), one)
+        merged += [one, two]
+    return merged
+
+
+def left_out_rows(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
+    """Rows by which merges of sets are decided, the same for the same chain: some for each cluster."""
+    n = min(len(chain.labels), max(LEFT_OUT, LEFT_OUT_PER_CLUSTER * len(clusters)), LEFT_OUT_SCORES // chain.n_clusters)
+    return np.random.default_rng(chain.n_sweeps).permutation(len(chain.labels))[:n]
+
+
+def merge_by_prediction(chain: CountChain, pairs: np.ndarray) -> list[int]:
+    """Merge pairs, best first, unless the rows left out are predicted worse by it; as `merge_clusters` otherwise."""
+    rows = left_out_rows(chain, np.unique(pairs))
+    scores, column = np.zeros((len(rows), chain.n_clusters)), np.zeros(len(rows))
+    score_left_out(chain.items, chain.prior, chain.clusters, rows, chain.work.marked, scores)
+    totals, gains = logsumexp(scores, axis=1), np.zeros(len(pairs))
+    union_gains(chain.items, chain.prior, chain.clusters, rows, scores, totals, pairs, column, gains)
+    order = np.argsort(-gains, kind="stable")
+    merged: list[int] = []
+    for one, two in pairs[order[gains[order] > -WORTH]].tolist():
+        size = chain.clusters.size
+        if min(size[one], size[two]) == 0:
+            continue
+        gain = union_gain(chain.items, chain.prior, chain.clusters, rows, scores, totals, one, two, column)
+        if gain <= -WORTH:
+            continue
+        if size[one] < size[two]:
+            one, two = two, one
+        move_rows(chain, np.flatnonzero(chain.labels == two), one)
+        scores[:, one], scores[:, two] = column, LOG_ZERO
+        totals = logsumexp(scores, axis=1)
         merged += [one, two]
     return merged
 
@@ -199,14 +235,15 @@ def trade_clusters(
 def split_merge_clusters(chain: CountChain) -> tuple[int, int]:
     """Merge, split and trade while it helps; (merges that gained by themselves, splits)."""
     live = np.flatnonzero(chain.clusters.size)
+    sets = chain.prior.sets  # merges are decided by prediction, see held_out_kernels
     pairs, gains = rank_pairs(chain, likely_pairs(chain, live))
-    merged = merge_clusters(chain, pairs, gains)
+    merged = merge_by_prediction(chain, pairs) if sets else merge_clusters(chain, pairs, gains)
     clusters = suspects(chain)
     if len(chain.labels) > ALL_SPLITS_UP_TO:
         clusters = clusters[: max(10, len(clusters) // 10)]
     members = Members(chain)  # those that a split or a merge changes from here on are not looked at again
     n_splits, n_tried = split_clusters(chain, clusters, members)
-    if n_tried == len(clusters):
+    if sets or n_tried == len(clusters):  # what a merge of sets gains is not what a split gains
         return len(merged) // 2, n_splits
     same = ~np.isin(pairs, np.concatenate([merged, clusters[:n_tried]])).any(axis=1)  # what they gain is still true
     n_trades = trade_clusters(chain, pairs[same], gains[same], clusters[n_tried:], members)

@@ -1,0 +1,17 @@
+"""Rows, family and prior bound together, whatever the family."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from shoal.families.distributions.registry import COUNTS
+from shoal.families.options import Settings
+from shoal.families.samplers.count_problem import CountProblem
+from shoal.families.samplers.gaussian_problem import GaussianProblem
+
+
+def make_problem(rows: Any, settings: Settings) -> Any:
+    """What is to be sampled."""
+    if settings.family in COUNTS:
+        return CountProblem(rows, settings)
+    return GaussianProblem(rows, settings)
