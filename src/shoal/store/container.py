@@ -11,13 +11,16 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
+import stat
 from collections.abc import Iterator, Mapping
-from typing import IO, Any, BinaryIO, NamedTuple
+from io import BufferedReader
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from shoal.atomic import atomic_write
+from shoal.atomic import as_path, atomic_write
 from shoal.errors import BadInput, BadModelFile, BadSource
 
 DTYPES = {
@@ -27,6 +30,7 @@ DTYPES = {
 NAMES = {np.dtype(text): name for name, text in DTYPES.items()}
 NO_CHECKSUM = "0" * 64
 CHUNK_BYTES = 1 << 23
+MOST_DIMENSIONS = 32
 LONGEST_HEADER_BYTES = 100_000_000  # what the safetensors library accepts too
 
 # How well-known files begin, for a message that helps.
@@ -39,7 +43,7 @@ FOREIGN = {
 
 
 class Header(NamedTuple):
-    """What stands before the arrays."""
+    """What comes before the arrays."""
 
     raw: bytes  # length and JSON, as in the file
     text: str  # what the writer gave
@@ -53,37 +57,55 @@ def write(path: str | os.PathLike[str], text: str, arrays: Mapping[str, np.ndarr
         _write_all(out, text, arrays)
 
 
-def read_header(path: str | os.PathLike[str]) -> Header:
-    """The header, judged: a file that is missing, foreign or cut short gets an error that says so."""
-    if os.path.isdir(path):
-        raise BadModelFile(f"{path} is a folder, not a model file. Give the file that shoal.save wrote.")
-    try:
-        with open(path, "rb") as file:
-            return _read_header(file, str(path))
-    except FileNotFoundError:
-        raise BadSource(f"there is no file {path}. Check the name and the folder.") from None
-    except BadModelFile:
-        raise
-    except OSError as error:
-        raise BadSource(f"cannot read {path}: {error.strerror}.") from error
+class ModelFile:
+    """An open file: the header and the arrays that are read belong to one another, whatever happens to the name."""
 
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = as_path(path)
+        self.file = _open(self.path)
+        try:
+            self.header = _read_header(self.file, self.path)
+            self.n_bytes = os.fstat(self.file.fileno()).st_size
+        except OSError as error:
+            self.file.close()
+            if isinstance(error, BadModelFile):
+                raise
+            raise BadSource(f"cannot read {self.path}: {error.strerror}.") from error
 
-def read(path: str | os.PathLike[str], header: Header) -> dict[str, np.ndarray]:
-    """The arrays, mapped and read-only, after one pass that compares the checksum."""
-    try:
-        mapped = np.asarray(np.memmap(path, mode="r", dtype=np.uint8))
-    except (OSError, ValueError) as error:
-        raise BadSource(f"cannot map {path}: {error}.") from error
-    if (
-        mapped[: len(header.raw)].tobytes() != header.raw
-        or _digest(header, mapped[len(header.raw) :]) != header.checksum
-    ):
-        raise BadModelFile(
-            f"{path} is damaged: its checksum is not that of its contents. "
-            "Restore it from a copy, or fit and save again."
-        )
-    body = mapped[len(header.raw) :]
-    return {name: _view(body, entry) for name, entry in header.tensors.items()}
+    def __enter__(self) -> ModelFile:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.file.close()
+
+    def arrays(self, *, in_memory: bool = False) -> dict[str, np.ndarray]:
+        """The arrays, mapped and read-only or copied, after one pass that compares the checksum."""
+        raw = self.header.raw
+        content = self._copied() if in_memory else self._mapped()
+        body = content[len(raw) :]
+        if content[: len(raw)].tobytes() != raw or _digest(self.header, body) != self.header.checksum:
+            raise BadModelFile(
+                f"{self.path} is damaged: its checksum is not that of its contents. "
+                "Restore it from a copy, or fit and save again."
+            )
+        arrays = {name: _view(body, entry) for name, entry in self.header.tensors.items()}
+        for array in arrays.values():
+            if array.dtype == bool and array.size and array.view(np.uint8).max() > 1:
+                raise BadModelFile(f"{self.path} holds truth values other than 0 and 1. Fit and save again.")
+        return arrays
+
+    def _mapped(self) -> np.ndarray:
+        try:
+            return np.asarray(np.memmap(self.file, mode="r", dtype=np.uint8))
+        except (OSError, ValueError) as error:
+            raise BadSource(f"cannot map {self.path}: {error}.") from error
+
+    def _copied(self) -> np.ndarray:
+        self.file.seek(0)
+        content = np.empty(self.n_bytes, np.uint8)
+        if self.file.readinto(content.data) != self.n_bytes:
+            raise BadModelFile(f"{self.path} became shorter while it was read. Load it again.")
+        return content
 
 
 # --- writing ----------------------------------------------------------------------------------------------------------
@@ -126,7 +148,23 @@ def _chunks(array: np.ndarray) -> Iterator[memoryview]:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def _read_header(file: BinaryIO, path: str) -> Header:
+def _open(path: str) -> BufferedReader:
+    """The file, if it is a plain one: reading from a pipe could wait for ever."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise BadSource(f"there is no file {path}. Check the name and the folder.") from None
+    except OSError as error:
+        raise BadSource(f"cannot read {path}: {error.strerror}.") from error
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        kind = "a folder" if stat.S_ISDIR(mode) else "a pipe or a device"
+        raise BadModelFile(f"{path} is {kind}, not a model file. Give the file that shoal.save wrote.")
+    return open(handle, "rb")
+
+
+def _read_header(file: BufferedReader, path: str) -> Header:
     n_bytes = os.fstat(file.fileno()).st_size
     start = file.read(9)
     if not start:
@@ -158,20 +196,20 @@ def _read_header(file: BinaryIO, path: str) -> Header:
         )
     if not isinstance(text, str) or not isinstance(checksum, str) or len(checksum) != len(NO_CHECKSUM):
         raise BadModelFile(f"{path} has a damaged header. Restore it from a copy, or fit and save again.")
-    _judge_tensors(parsed, n_bytes - len(raw), path)
+    _check_tensors(parsed, n_bytes - len(raw), path)
     return Header(raw, text, checksum, parsed)
 
 
-def _judge_tensors(tensors: dict[str, Any], n_bytes: int, path: str) -> None:
+def _check_tensors(tensors: dict[str, Any], n_bytes: int, path: str) -> None:
     """Each array lies inside the file, right after the one before, and is as long as its shape says."""
     end = 0
     try:
-        for entry in sorted(tensors.values(), key=lambda entry: entry["data_offsets"]):
+        for entry in sorted(tensors.values(), key=lambda entry: tuple(entry["data_offsets"])):
             shape, (start, stop) = entry["shape"], entry["data_offsets"]
             size = np.dtype(DTYPES[entry["dtype"]]).itemsize
-            for n in shape:
-                size *= n if isinstance(n, int) and n >= 0 else -1
-            if start != end or stop - start != size:
+            if not all(type(n) is int and n >= 0 for n in (*shape, start, stop)) or len(shape) > MOST_DIMENSIONS:
+                raise ValueError
+            if start != end or stop - start != size * math.prod(shape):
                 raise ValueError
             end = stop
     except (KeyError, TypeError, ValueError):

@@ -9,15 +9,27 @@ from typing import Any
 
 import shoal
 from shoal.base import Estimator, storable_name
-from shoal.errors import BadInput, BadModelFile
+from shoal.errors import BadInput, BadModelFile, ShoalError
 from shoal.store import container
+from shoal.store.checks import check_model
 from shoal.store.decode import Decoder, storable_class
 from shoal.store.encode import Encoder, Malformed
 
 FORMAT = 2  # rises when the structure changes; 1 named classes without their package
 
 # What a damaged or hostile structure can raise while it is being read.
-_BROKEN = (Malformed, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, RecursionError)
+_BROKEN = (
+    Malformed,
+    ShoalError,
+    MemoryError,
+    KeyError,
+    IndexError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+)
 
 
 def save(path: str | os.PathLike[str], model: Estimator, dataset: Any = None) -> None:
@@ -50,40 +62,56 @@ def save(path: str | os.PathLike[str], model: Estimator, dataset: Any = None) ->
     container.write(path, text, encoder.arrays)
 
 
-def load(path: str | os.PathLike[str]) -> Any:
+def load(path: str | os.PathLike[str], *, in_memory: bool = False) -> Any:
     """The model that :func:`save` wrote, with ``vocabulary_``, ``recipe_`` and ``provenance_`` if they were saved.
 
-    Its arrays are mapped from the file, read-only: loading is quick, and processes that load the same file share the
-    memory. The whole file is compared with its checksum first. A file that is cut short, damaged, foreign or written by
-    a newer shoal raises :class:`shoal.errors.BadModelFile`, which says which.
+    Parameters
+    ----------
+    path : path
+        A file that :func:`save` or ``shoal fit --out`` wrote.
+    in_memory : bool
+        Copy the arrays. By default they are mapped from the file, read-only: loading is quick, and processes that load
+        the same file share the memory. A mapped model *is* the file: saving over it by :func:`save`, or removing it, is
+        harmless, but whoever writes into the very file (``cp new.shoal live.shoal``) changes what running readers
+        answer, or ends them with a bus error if it gets shorter. Copy under another name and rename, or load a copy.
+
+    Raises
+    ------
+    BadModelFile
+        If the file is cut short, damaged, foreign, written by a shoal with another file format, or contradicts itself.
+        The whole file is compared with its checksum first, and every index in it is checked, so that a hostile file is
+        refused, too.
     """
-    header = container.read_header(path)
-    facts = _facts(header, path)
-    arrays = container.read(path, header)
+    with container.ModelFile(path) as file:
+        facts = _facts(file.header, path)
+        arrays = file.arrays(in_memory=in_memory)
     try:
         return Decoder(arrays, _build_model).decode(facts["model"])
     except _BROKEN as error:
+        said = error if isinstance(error, Malformed | ShoalError) else "a structure"
         raise BadModelFile(
-            f"{path} is whole, but holds {error if isinstance(error, Malformed) else 'a structure'} "
-            f"that this shoal ({shoal.__version__}) cannot read; it was written by shoal {facts.get('shoal', '?')}. "
+            f"{path} is whole, but holds {said} "
+            f"that this shoal ({shoal.__version__}) cannot read; it was written by shoal {facts['shoal']}. "
             "Install that version, or fit and save again."
         ) from error
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file holds, without reading its arrays: model, params, provenance, arrays, bytes."""
-    header = container.read_header(path)
+    with container.ModelFile(path) as file:
+        header, n_bytes = file.header, file.n_bytes
     facts = _facts(header, path)
     arrays = {name: f"{entry['dtype']} {tuple(entry['shape'])}" for name, entry in header.tensors.items()}
     try:
         model = facts["model"]
+        model_class(model["class"])
         return {
             "model": _class_name(model),
             "params": {name: _plain(value) for name, value in model["params"].items()},
             "provenance": _plain(model["state"].get("provenance_")),
             "recipe": _plain(model["state"].get("recipe_")),
             "arrays": arrays,
-            "bytes": os.path.getsize(path),
+            "bytes": n_bytes,
             "format": facts["format"],
             "shoal": facts["shoal"],
         }
@@ -127,13 +155,15 @@ def _facts(header: container.Header, path: str | os.PathLike[str]) -> dict[str, 
     try:
         facts = json.loads(header.text)
         version, writer = facts["format"], facts["shoal"]
-        newer = version > FORMAT
+        if type(version) is not int or type(writer) is not str or not isinstance(facts.get("model", {}), dict):
+            raise TypeError
     except (ValueError, TypeError, KeyError, RecursionError):
         raise BadModelFile(f"{path} has a damaged header. Restore it from a copy, or fit and save again.") from None
-    if newer:
+    if version != FORMAT:
+        advice = "Upgrade shoal." if version > FORMAT else "Fit and save again, or install the shoal that wrote it."
         raise BadModelFile(
             f"{path} was written by shoal {writer} in file format {version}; this shoal ({shoal.__version__}) reads "
-            f"formats up to {FORMAT}. Upgrade shoal."
+            f"format {FORMAT}. {advice}"
         )
     return facts  # type: ignore[no-any-return]
 
@@ -145,6 +175,7 @@ def _build_model(decoder: Decoder, value: dict[str, Any]) -> Estimator:
         if not (name.endswith("_") and not name.startswith("_")) and name not in cls._private_state:
             raise Malformed(f"an attribute called {name!r}")
     model.restore_state({name: decoder.decode(item) for name, item in value["state"].items()})
+    check_model(model)
     return model
 
 
