@@ -142,7 +142,7 @@ def _sparse(decoder: Decoder, value: dict[str, Any]) -> Any:
 
 
 def _part(decoder: Decoder, value: dict[str, Any]) -> Any:
-    cls = storable_class(value["class"])
+    cls: Any = storable_class(value["class"])
     if cls is None or issubclass(cls, Estimator):
         raise Malformed(f"a part called {value['class']!r}, which this shoal does not know")
     fields = {name: decoder.decode(item) for name, item in value["fields"].items()}
