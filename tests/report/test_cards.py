@@ -10,7 +10,7 @@ from shoal.report import FeatureFact, cluster_cards
 
 
 class Known(Estimator):
-    """A model whose answer is written down: cluster 7 holds items 0, 2, 3; cluster 4 item 1; item 4 is nowhere."""
+    """A model whose answer is written down: cluster 7 holds items 0, 2, 3; cluster 4 item 1; item 4 is unassigned."""
 
     def __init__(self, n_clusters=2):
         self.n_clusters = n_clusters
@@ -59,3 +59,42 @@ def test_an_unfitted_model_is_refused():
 
     with pytest.raises(NotFittedError):
         cluster_cards(Known())
+
+
+def test_names_say_what_distinguishes_not_what_all_share():
+    """Every cluster is half "the"; its name is made of the other half."""
+    X = np.zeros((30, 4))
+    X[:, 0] = 5
+    X[np.arange(30), 1 + np.arange(30) // 10] = 4
+    from shoal import SphericalKMeans
+
+    cards = cluster_cards(SphericalKMeans(3, random_state=0).fit(X), n_items=1)
+    assert sorted(card.name for card in cards) == ["feature 1", "feature 2", "feature 3"]
+    assert all(card.features[0].name == "feature 0" for card in cards)
+
+
+def test_times_keep_their_seconds_and_missing_ones_are_left_out():
+    class Late(Data):
+        times = np.array([1.7e9 + 0.25, np.nan, 1.7e9 + 7, np.nan, 0.0])
+
+    large, small = cluster_cards(Known().fit(), Late())
+    assert (large.born, large.last_seen) == (1.7e9 + 0.25, 1.7e9 + 7)
+    assert (small.born, small.last_seen) == (None, None)
+
+
+def test_items_of_a_series_are_taken_by_row():
+    import pandas as pd
+
+    class Shuffled(Data):
+        ids = pd.Series(["a", "b", "c", "d", "e"], index=[4, 3, 2, 1, 0])
+
+    large, _ = cluster_cards(Known().fit(), Shuffled(), n_items=1)
+    assert large.items[0][0] == "c"
+
+
+def test_a_dataset_of_another_length_is_refused():
+    class Short(Data):
+        ids = np.array(["a"])
+
+    with pytest.raises(ValueError, match="dataset has 1 items, but the model learned 5"):
+        cluster_cards(Known().fit(), Short())

@@ -71,3 +71,9 @@ def test_thousands_of_clusters_stay_usable(tmp_path, open_page):
     assert page.locator("#clusters tr.row").count() == 100
     page.get_by_label("Next page").click()
     assert page.locator("#count").inner_text().endswith("200 of 2,000 clusters")
+
+
+def test_a_title_that_looks_like_a_placeholder_stays_a_title(tmp_path, open_page):
+    model = SphericalKMeans(2, random_state=0).fit(sp.csr_matrix([[1.0, 0], [2, 0], [0, 1]]))
+    page = open_page(write_report(tmp_path / "r.html", model, title="@@CARDS@@"))
+    assert page.locator("h1").inner_text() == "@@CARDS@@"

@@ -37,7 +37,7 @@ def print_cards(cards: list[ClusterCard], rows: int, *, says: str = "") -> None:
     from rich.table import Table
 
     table = Table(title=says or None, title_justify="left", box=None, header_style="bold", pad_edge=False, expand=True)
-    for heading, width in (("id", 5), ("items", 9), ("likeness", 8)):
+    for heading, width in (("id", 5), ("items", 9), ("cohesion", 8)):
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     table.add_column("what it is about", overflow="ellipsis", no_wrap=True, ratio=3)
     table.add_column("typical items", overflow="ellipsis", no_wrap=True, ratio=2)
@@ -46,7 +46,7 @@ def print_cards(cards: list[ClusterCard], rows: int, *, says: str = "") -> None:
             str(card.id),
             f"{card.size:,}",
             "" if card.cohesion is None else f"{card.cohesion:.3f}",
-            ", ".join(fact.name for fact in card.telling[:6]),
+            ", ".join(card.distinctive[:6]),
             ", ".join(name for name, _ in card.items[:3]),
         )
     console().print(table)

@@ -41,7 +41,7 @@ def show(
         print_json(cards_as_json([card])[0])
         return
     print_facts(
-        {"cluster": card.id, "name": card.name, "items": f"{card.size:,} ({card.share:.2%})", "likeness": card.cohesion}
+        {"cluster": card.id, "name": card.name, "items": f"{card.size:,} ({card.share:.2%})", "cohesion": card.cohesion}
     )
     print(f"\nfeatures ({card.meaning}{f', and {card.bounded} in brackets' if card.bounded else ''})")
     for fact in card.features:

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator
+from shoal.base import Estimator, TopFeatures
+from shoal.errors import BadInput
+from shoal.report.naming import N_CANDIDATES, contrasts, distinctive, unique_names
 
 
 @dataclass(frozen=True)
@@ -26,23 +28,19 @@ class ClusterCard:
     """What a person wants to know about one cluster."""
 
     id: int
-    name: str  # the user's name for it, else its first features
-    size: int
-    share: float  # of all items
+    name: str  # the user's name for it, else what distinguishes it from the other clusters
+    named: bool  # whether the user gave the name
+    size: int  # all rows it has learned
+    share: float  # of the rows of all clusters, unassigned ones included
     features: tuple[FeatureFact, ...]
     meaning: str  # what the features' numbers are
     bounded: str  # what their intervals bound, when that is not the number itself
+    distinctive: tuple[str, ...]  # the features that set it apart, most distinctive first
     items: tuple[tuple[str, float | None], ...]  # typical items, most typical first, with their typicality
     cohesion: float | None  # mean typicality of its items
     uncertainty: float | None  # 0 = sure who belongs, 1 = no idea
     born: float | None  # epoch seconds of its first and last item
     last_seen: float | None
-
-    @property
-    def telling(self) -> tuple[FeatureFact, ...]:
-        """The features that matter: those with at least a tenth of the largest value."""
-        most = max((fact.value for fact in self.features), default=0.0)
-        return tuple(fact for fact in self.features if fact.value >= 0.1 * most)
 
 
 def cluster_cards(
@@ -50,9 +48,18 @@ def cluster_cards(
 ) -> list[ClusterCard]:
     """Describe every cluster of a fitted model, largest first.
 
-    ``dataset`` is the data the model was fitted on; it adds item names and life spans. A model fitted
-    on a :class:`shoal.Dataset` remembers the item names by itself.
+    Parameters
+    ----------
+    model : Estimator
+        A fitted model of any kind.
+    dataset : Dataset, optional
+        The rows the model learned last; it adds item names and times. A model that learned from a
+        :class:`shoal.Dataset` remembers the item names by itself.
+    n_features, n_items : int
+        How many features and typical items a card holds.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from shoal import SphericalKMeans
     >>> X = np.array([[3, 1, 0, 0], [2, 1, 0, 0], [0, 0, 1, 2], [0, 0, 1, 3], [0, 0, 1, 1.]])
@@ -62,42 +69,117 @@ def cluster_cards(
     """
     check_is_fitted(model)
     ids = np.asarray(model.reported_cluster_ids())
-    labels = np.asarray(model.labels_)  # type: ignore[attr-defined]
-    typicality = model.typicality()
-    members = _members_by_cluster(labels, ids, typicality)
-    item_names = dataset.ids if dataset is not None else getattr(model, "item_ids_", None)
-    times = dataset.times if dataset is not None else None
+    rows = _LearnedRows.of(model, dataset)
+    sizes = _sizes(model, ids, rows.labels)
+    n_total = max(int(sizes.sum()) + int(np.count_nonzero(rows.labels < 0)), 1)
+    members = _members_by_cluster(rows.labels, ids, rows.typicality)
+    tops = [model.top_features(id_, n=max(n_features, N_CANDIDATES)) for id_ in ids.tolist()]
+    words = _distinctive_words(model, tops, sizes)
     uncertainty = model.cluster_uncertainty()
-    given_names = model.roster_.names if hasattr(model, "roster_") else {}
-
-    cards = []
-    for row, id_ in enumerate(ids.tolist()):
-        rows = members[row]
-        top = model.top_features(id_, n=n_features)
-        names = model.name_features(top.features)
-        facts = tuple(
-            FeatureFact(name, float(top.values[at]), _at(top.low, at), _at(top.high, at))
-            for at, name in enumerate(names)
+    roster = getattr(model, "roster_", None)
+    given = roster.names if roster is not None else {}
+    unnamed = [at for at, id_ in enumerate(ids.tolist()) if not given.get(id_)]
+    found = unique_names([words[at] for at in unnamed], [int(ids[at]) for at in unnamed])
+    names = dict(zip(unnamed, found, strict=True))
+    cards = [
+        ClusterCard(
+            id=id_,
+            name=names.get(at) or given[id_],
+            named=at not in names,
+            size=int(sizes[at]),
+            share=int(sizes[at]) / n_total,
+            features=_facts(model, tops[at], n_features),
+            meaning=tops[at].meaning,
+            bounded=tops[at].bounded,
+            distinctive=tuple(words[at]),
+            items=rows.named(members[at][:n_items]),
+            cohesion=rows.cohesion(members[at]),
+            uncertainty=_at(uncertainty, at) if uncertainty is not None and at < len(uncertainty) else None,
+            born=rows.first_time(members[at]),
+            last_seen=rows.last_time(members[at]),
         )
-        telling = [fact.name for fact in facts if fact.value >= 0.1 * facts[0].value]
-        lived = times[rows] if times is not None and rows.size else None
-        cards.append(
-            ClusterCard(
-                id=id_,
-                name=given_names.get(id_, ", ".join(telling[:3]) or "no features"),
-                size=int(rows.size),
-                share=rows.size / max(labels.size, 1),
-                features=facts,
-                meaning=top.meaning,
-                bounded=top.bounded,
-                items=tuple((_item_name(item_names, item), _at(typicality, item)) for item in rows[:n_items].tolist()),
-                cohesion=float(np.mean(typicality[rows])) if typicality is not None and rows.size else None,
-                uncertainty=_at(uncertainty, row) if uncertainty is not None and row < len(uncertainty) else None,
-                born=float(np.nanmin(lived)) if lived is not None else None,
-                last_seen=float(np.nanmax(lived)) if lived is not None else None,
-            )
-        )
+        for at, id_ in enumerate(ids.tolist())
+    ]
     return sorted(cards, key=lambda card: (-card.size, card.id))
+
+
+@dataclass(frozen=True)
+class _LearnedRows:
+    """The rows of the last call that learned."""
+
+    labels: np.ndarray
+    typicality: np.ndarray | None
+    names: Any
+    times: np.ndarray | None
+
+    @classmethod
+    def of(cls, model: Estimator, dataset: Any) -> _LearnedRows:
+        labels = np.asarray(model.labels_)  # type: ignore[attr-defined]
+        typicality = model.typicality()
+        if typicality is not None and len(typicality) != labels.size:
+            typicality = None
+        names = getattr(model, "item_ids_", None)
+        if names is not None and len(names) != labels.size:
+            names = None
+        times = None
+        if dataset is not None:
+            names = names if dataset.ids is None else np.asarray(dataset.ids)
+            times = None if dataset.times is None else np.asarray(dataset.times, dtype=float)
+            for what in (names, times):
+                if what is not None and len(what) != labels.size:
+                    raise BadInput(
+                        f"dataset has {len(what):,} items, but the model learned {labels.size:,} in its last call. "
+                        "Give the dataset that it learned from, or none."
+                    )
+        return cls(labels, typicality, names, times)
+
+    def named(self, rows: np.ndarray) -> tuple[tuple[str, float | None], ...]:
+        name = (lambda row: str(row)) if self.names is None else (lambda row: str(self.names[row]))
+        return tuple((name(row), _at(self.typicality, row)) for row in rows.tolist())
+
+    def cohesion(self, rows: np.ndarray) -> float | None:
+        return float(np.mean(self.typicality[rows])) if self.typicality is not None and rows.size else None
+
+    def first_time(self, rows: np.ndarray) -> float | None:
+        return self._time(rows, np.fmin)
+
+    def last_time(self, rows: np.ndarray) -> float | None:
+        return self._time(rows, np.fmax)
+
+    def _time(self, rows: np.ndarray, extreme: np.ufunc) -> float | None:
+        if self.times is None or not rows.size:
+            return None
+        time = float(extreme.reduce(self.times[rows]))
+        return time if np.isfinite(time) else None
+
+
+def _sizes(model: Estimator, ids: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Rows of each cluster over all that was learned; of clusters that are gone, the rows of the last call."""
+    known, counts = np.unique(labels, return_counts=True)
+    counted = dict(zip(known.tolist(), counts.tolist(), strict=True))
+    sizes = np.array([counted.get(id_, 0) for id_ in ids.tolist()], dtype=np.int64)
+    learned = getattr(model, "cluster_sizes_", None)
+    if learned is not None:
+        place = {id_: at for at, id_ in enumerate(np.asarray(model.cluster_ids_).tolist())}
+        for at, id_ in enumerate(ids.tolist()):
+            if id_ in place:
+                sizes[at] = round(float(learned[place[id_]]))
+    return sizes
+
+
+def _facts(model: Estimator, top: TopFeatures, n: int) -> tuple[FeatureFact, ...]:
+    names = model.name_features(np.asarray(top.features)[:n])
+    return tuple(
+        FeatureFact(name, float(top.values[at]), _at(top.low, at), _at(top.high, at)) for at, name in enumerate(names)
+    )
+
+
+def _distinctive_words(model: Estimator, tops: list[TopFeatures], sizes: np.ndarray, most: int = 8) -> list[list[str]]:
+    words = []
+    for top, contrast in zip(tops, contrasts(tops, sizes), strict=True):
+        chosen = distinctive(contrast, np.asarray(top.values, dtype=float), most)
+        words.append(model.name_features(np.asarray(top.features)[chosen]))
+    return words
 
 
 def _members_by_cluster(labels: np.ndarray, ids: np.ndarray, typicality: np.ndarray | None) -> list[np.ndarray]:
@@ -108,10 +190,6 @@ def _members_by_cluster(labels: np.ndarray, ids: np.ndarray, typicality: np.ndar
     starts = np.searchsorted(grouped, ids, side="left")
     ends = np.searchsorted(grouped, ids, side="right")
     return [order[start:end] for start, end in zip(starts, ends, strict=True)]
-
-
-def _item_name(names: Any, item: int) -> str:
-    return str(item) if names is None else str(names[item])
 
 
 def _at(values: np.ndarray | None, at: int) -> float | None:

@@ -6,6 +6,7 @@ import html
 import json
 import math
 import os
+import re
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import resources
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import shoal
+from shoal.atomic import atomic_write
 from shoal.base import Estimator
 from shoal.errors import BadSource
 from shoal.report.cards import ClusterCard, cluster_cards
@@ -49,29 +51,30 @@ def write_report(
         "TIMINGS": _table({name: f"{seconds:.2f} s" for name, seconds in (timings or {}).items()}),
         "MEANING": html.escape(model.typicality_meaning),
         "MADE": f"shoal {shoal.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        "CARDS": _json_in_html([asdict(card) for card in cards]),
+        "CARDS": _json_in_html([_for_page(card) for card in cards]),
     }
-    for name, text in parts.items():
-        page = page.replace(f"@@{name}@@", text)
+    # All at once: what is filled in may itself look like a place to be filled.
+    page = re.sub("@@([A-Z]+)@@", lambda place: parts[place[1]], page)
     path = Path(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(page, encoding="utf-8")
     except OSError as error:
-        raise BadSource(f"cannot write the report to {path}: {error.strerror}.") from None
+        raise BadSource(f"cannot make the folder {path.parent}: {error.strerror}.") from None
+    with atomic_write(path, "w") as out:
+        out.write(page)
     return path
 
 
 def _lead(model: Estimator, cards: list[ClusterCard]) -> str:
     """The first sentence of the report."""
     used = [card for card in cards if card.size]
-    items = np.asarray(model.labels_).size  # type: ignore[attr-defined]
-    nowhere = items - sum(card.size for card in used)
+    unassigned = int(np.count_nonzero(np.asarray(model.labels_) < 0))  # type: ignore[attr-defined]
+    items = sum(card.size for card in used) + unassigned
     sentence = f"{items:,} items in {len(used):,} clusters by {type(model).__name__}."
     if used:
         sentence += f" The largest holds {used[0].size:,} items ({used[0].share:.1%})."
-    if nowhere:
-        sentence += f" {nowhere:,} items belong nowhere."
+    if unassigned:
+        sentence += f" {unassigned:,} items are unassigned."
     return sentence
 
 
@@ -80,10 +83,10 @@ def _figures(model: Estimator, cards: list[ClusterCard]) -> list[str]:
     figures = [_figure("How large the clusters are", "Items in each cluster, largest first.", size_plot(cards))]
     typicality, meaning = model.typicality(), model.typicality_meaning
     if typicality is not None and len(typicality):
-        says = f"All items by their {meaning}: the further right, the better the item fits."
-        figures.append(_figure("How well the items fit", says, typicality_plot(np.asarray(typicality), meaning)))
-        says = "Each dot is a cluster: further right is larger, higher is more alike."
-        figures.append(_figure("Size and likeness", says, cohesion_plot(cards, meaning)))
+        caption = f"All items by their {meaning}: the further right, the better the item fits."
+        figures.append(_figure("How well the items fit", caption, typicality_plot(np.asarray(typicality), meaning)))
+        caption = "Each dot is a cluster: further right is larger, higher is more cohesive (its items are more alike)."
+        figures.append(_figure("Size and cohesion", caption, cohesion_plot(cards, meaning)))
     return figures + [_figure(title, caption, draw()) for title, caption, draw in model.figures()]
 
 
@@ -131,9 +134,15 @@ def _in_words(value: Any) -> str:
     return text if len(text) <= 200 else f"{type(value).__name__}, {text[:120]} ..."
 
 
+def _for_page(card: ClusterCard) -> dict[str, Any]:
+    """The card with numbers as short as the page shows them; times keep their seconds."""
+    times = {"born": card.born, "last_seen": card.last_seen}
+    return _finite(asdict(card)) | {name: None if time is None else round(time, 3) for name, time in times.items()}  # type: ignore[no-any-return]
+
+
 def _json_in_html(value: Any) -> str:
     """JSON that cannot end its script element early; numbers that JSON lacks become null."""
-    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
+    return json.dumps(value, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
 
 
 def _finite(value: Any) -> Any:

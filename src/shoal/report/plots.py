@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.drawing import BLUE, GREY, figure
+from shoal.plotting import BLUE, GREY, figure
 from shoal.report.cards import ClusterCard
 
 
@@ -40,9 +40,9 @@ def typicality_plot(typicality: np.ndarray, meaning: str) -> Any:
     middle = float(np.nanmedian(typicality))
     axes.axvline(middle, color=GREY, linestyle="--", linewidth=1.2)
     right_half = middle > np.mean(axes.get_xlim())
-    says = f"median {middle:.3g} " if right_half else f" median {middle:.3g}"
+    caption = f"median {middle:.3g} " if right_half else f" median {middle:.3g}"
     top = axes.get_ylim()[1] * 0.96
-    axes.annotate(says, (middle, top), fontsize=9, va="top", ha="right" if right_half else "left")
+    axes.annotate(caption, (middle, top), fontsize=9, va="top", ha="right" if right_half else "left")
     _count_in_wholes(axes.yaxis)
     axes.set_xlabel(meaning)
     axes.set_ylabel("items")
@@ -56,7 +56,7 @@ def _count_in_wholes(axis: Any) -> None:
 
 
 def cohesion_plot(cards: list[ClusterCard], meaning: str) -> Any:
-    """Each cluster as a dot: how large, and how alike its items are."""
+    """Each cluster as a dot: how large, and how cohesive: the mean typicality of its items."""
     shown = [card for card in cards if card.cohesion is not None and card.size]
     drawn, axes = figure()
     sizes = [card.size for card in shown]
