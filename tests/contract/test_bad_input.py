@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from contract.cases import Case, cases, fingerprint, learn
+from contract.cases import Case, asked, cases, fingerprint, learn
 from shoal.errors import BadInput
 
 
@@ -33,11 +33,11 @@ def test_bad_matrices_are_refused_and_change_nothing(case: Case) -> None:
     before = fingerprint(model)
     for what, bad in broken_matrices(X).items():
         with pytest.raises((ValueError, TypeError)):
-            model.predict(bad)
+            asked(model, bad)
         if hasattr(model, "partial_fit"):
             with pytest.raises((ValueError, TypeError)):
                 learn(model, bad, None, more=True)
-        if what != "another width":
+        if what not in ("another width", "text"):  # a list of lists of names is a table of sets
             with pytest.raises((ValueError, TypeError)):
                 learn(model, bad, None)
         assert fingerprint(model) == before, what

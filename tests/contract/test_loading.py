@@ -13,7 +13,8 @@ def test_a_loaded_model_answers_as_the_model(case: Case, tmp_path: Any) -> None:
     model = case.fitted()
     again = saved_and_loaded(model, tmp_path)
     same_answers(asked(again, case.rows(1)), asked(model, case.rows(1)))
-    assert cluster_cards(again) == cluster_cards(model)
+    if hasattr(model, "cluster_ids_"):
+        assert cluster_cards(again) == cluster_cards(model)
 
 
 @cases("a loaded model learns")
