@@ -20,7 +20,7 @@ def main(n_sets: int, n: int, n_sweeps: int, *which: int) -> None:
             for seed in range(n_sets):
                 data = threads(n, length=50, decay=decay, concentration=concentration, random_state=seed)
                 model = TimeSensitiveMixture(base="uniform", strength=3.0, inference=inference, random_state=seed)
-                model.fit(data.X, data.times)
+                model.fit(data.X, times=data.times)
                 draws.append(np.stack([model.parameter_draws_["rate"], model.parameter_draws_["concentration"]]))
                 kernel, alpha = maximize(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
                 from_truth.append((float(kernel.parameters()[0]), alpha))

@@ -127,7 +127,7 @@ def million(n: int, folder: str, options: dict[str, int]) -> None:
     name = "TimeSensitiveMixture" + "".join(f", {key} {value}" for key, value in options.items())
     data = messages(n)
     truth = np.asarray(data.labels)
-    TimeSensitiveMixture(random_state=0).partial_fit(data.X[:2000], data.times[:2000])  # compile
+    TimeSensitiveMixture(random_state=0).partial_fit(data.X[:2000], times=data.times[:2000])  # compile
     model = TimeSensitiveMixture(inference=options, history_dir=folder, random_state=0)
     before, spent = resident_mb(), 0.0
     tenth = n // 10
@@ -135,7 +135,7 @@ def million(n: int, folder: str, options: dict[str, int]) -> None:
         rows = slice(part * tenth, (part + 1) * tenth)
         X, times = data.X[rows], data.times[rows]
         with Timer() as timer:
-            model.partial_fit(X, times)
+            model.partial_fit(X, times=times)
         spent += timer.seconds
         state = model.stream_.state
         arrays = [a for g in (state.clusters, state.tables, state.postings, state.window, state.prior) for a in g]
@@ -179,7 +179,7 @@ def rivals(n: int, seconds: float) -> None:
         report(f"{name} {value:g}", labels, truth, spent)
         m = len(labels)
         with Timer() as timer:
-            ours = TimeSensitiveMixture(random_state=0).partial_fit(data.X[:m], data.times[:m]).labels_
+            ours = TimeSensitiveMixture(random_state=0).partial_fit(data.X[:m], times=data.times[:m]).labels_
         report("TimeSensitiveMixture", ours.tolist(), truth, timer.seconds)
 
 
@@ -200,8 +200,8 @@ def beside_batch(n: int, n_sweeps: int) -> None:
     data = messages(n)
     truth = np.asarray(data.labels)
     for name, fit in (
-        ("stream", lambda model: model.partial_fit(data.X, data.times)),
-        ("batch Gibbs", lambda model: model.fit(data.X, data.times)),
+        ("stream", lambda model: model.partial_fit(data.X, times=data.times)),
+        ("batch Gibbs", lambda model: model.fit(data.X, times=data.times)),
     ):
         inference = Inference(n_sweeps=n_sweeps, burn_in=n_sweeps - 3, thin=1)
         with Timer() as timer:

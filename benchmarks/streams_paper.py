@@ -33,7 +33,7 @@ def main(n_sets: int) -> None:
                         strength=3.0,
                         inference=inference,
                         random_state=seed,
-                    ).fit(data.X, data.times)
+                    ).fit(data.X, times=data.times)
                     vi = np.mean([variation_of_information(sample, truth) for sample in fitted.samples_])
                     mode = int(np.argmax(fitted.n_clusters_posterior_))
                     results[model].append((float(vi), mode, variation_of_information(fitted.labels_, truth)))

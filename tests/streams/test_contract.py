@@ -24,8 +24,8 @@ def test_sparse_equals_dense_and_read_only_is_fine(data):
     model = TimeSensitiveMixture(inference=QUICK, random_state=0)
     X = data.X.copy()
     X.data.flags.writeable = False
-    a = clone(model).fit(X, data.times)
-    b = clone(model).fit(data.X.toarray(), data.times)
+    a = clone(model).fit(X, times=data.times)
+    b = clone(model).fit(data.X.toarray(), times=data.times)
     np.testing.assert_array_equal(a.labels_, b.labels_)
     np.testing.assert_array_equal(a.labels_, clone(model).fit(data).labels_)
 
@@ -36,8 +36,8 @@ def test_fit_in_any_order_of_rows(data, likelihood):
     X = data.X[:80, :30].toarray()
     mixed = np.random.default_rng(0).permutation(80)
     model = TimeSensitiveMixture(likelihood=likelihood, inference=QUICK, random_state=0)
-    straight = clone(model).fit(X, data.times[:80])
-    shuffled = clone(model).fit(X[mixed], data.times[:80][mixed])
+    straight = clone(model).fit(X, times=data.times[:80])
+    shuffled = clone(model).fit(X[mixed], times=data.times[:80][mixed])
     np.testing.assert_array_equal(straight.labels_[mixed], shuffled.labels_)
     np.testing.assert_allclose(straight.typicality()[mixed], shuffled.typicality(), rtol=1e-9)
     assert shuffled.samples_.shape == (2, 80)
@@ -55,8 +55,8 @@ def test_save_and_load_predict_the_same(data, tmp_path):
     again = getattr(again, "model", again)
     before = model.labels_.copy()
     for method in ("predict", "predict_proba", "score_samples"):
-        asked = getattr(model, method)(data.X[:50], data.times[:50])
-        np.testing.assert_array_equal(asked, getattr(again, method)(data.X[:50], data.times[:50]))
+        asked = getattr(model, method)(data.X[:50], times=data.times[:50])
+        np.testing.assert_array_equal(asked, getattr(again, method)(data.X[:50], times=data.times[:50]))
     np.testing.assert_array_equal(model.labels_, before)
     np.testing.assert_array_equal(again.labels_, before)
     assert again.kernel_ == kernel
@@ -64,10 +64,10 @@ def test_save_and_load_predict_the_same(data, tmp_path):
 
 def test_probabilities_agree_with_predictions(data):
     model = TimeSensitiveMixture(inference=QUICK, random_state=0).fit(data)
-    p = model.predict_proba(data.X, data.times)
+    p = model.predict_proba(data.X, times=data.times)
     np.testing.assert_allclose(p.sum(axis=1), 1.0)
     ids = np.append(model.cluster_ids_, -1)
-    np.testing.assert_array_equal(ids[p.argmax(axis=1)], model.predict(data.X, data.times))
+    np.testing.assert_array_equal(ids[p.argmax(axis=1)], model.predict(data.X, times=data.times))
 
 
 def test_empty_rows_and_unseen_features_are_survived():
@@ -101,14 +101,14 @@ def test_wrong_options_are_named(options, word):
 def test_wrong_times_are_named():
     model = TimeSensitiveMixture(inference=QUICK)
     with pytest.raises(BadInput, match=r"times has shape \(2,\)"):
-        model.fit(np.eye(3), [1.0, 2.0])
+        model.fit(np.eye(3), times=[1.0, 2.0])
     with pytest.raises(BadInput, match=r"times\[1\]"):
-        model.fit(np.eye(3), [1.0, np.nan, 2.0])
+        model.fit(np.eye(3), times=[1.0, np.nan, 2.0])
     with pytest.raises(BadInput, match="numbers or datetimes"):
-        model.fit(np.eye(3), ["a", "b", "c"])
+        model.fit(np.eye(3), times=["a", "b", "c"])
 
 
 def test_datetimes_are_seconds():
     times = np.array(["2019-04-01T00:00:00", "2019-04-01T00:00:01", "2019-04-01T00:00:01.5"], dtype="datetime64[ms]")
-    model = TimeSensitiveMixture(inference=QUICK, random_state=0).fit(np.eye(3), times)
-    np.testing.assert_allclose(np.diff(model.times_), [1.0, 0.5])
+    model = TimeSensitiveMixture(inference=QUICK, random_state=0).fit(np.eye(3), times=times)
+    np.testing.assert_allclose(np.diff(model.all_times_), [1.0, 0.5])

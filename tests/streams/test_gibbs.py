@@ -8,8 +8,10 @@ import scipy.sparse as sp
 
 from oracles import streams as oracle
 from shoal.datasets import threads
+from shoal.progress import Monitor
 from shoal.streams import priors
-from shoal.streams.inference.gibbs import Plan, reach_of, run_chain
+from shoal.streams.inference.batch import Learned
+from shoal.streams.inference.gibbs import Schedule, reach_of, run_chain
 from shoal.streams.state.stream_state import EXHAUSTIVE, StreamState
 from shoal.streams.time_kernels import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
 
@@ -156,8 +158,13 @@ def test_chains_depend_on_their_seed_alone_and_find_plain_clusters():
     truth = np.repeat([0, 1, 2], 20)
     X = sp.csr_matrix(np.eye(3)[truth] * 30 + rng.poisson(0.2, (60, 3)), dtype=float)
     times = np.arange(60.0)
-    plan = Plan(ExponentialKernel(0.1), 0.3, 0, 30, 20, 2, False, False, False, 1e-9, 0.5, (0.5, 0.5))
-    chains = [run_chain(X, times, priors.make_prior(3, strength=3.0), plan, seed) for seed in (1, 1, 2)]
+    kernel = ExponentialKernel(0.1)
+    schedule = Schedule(30, 20, 2, 1e-9, Learned(False, False, False, False), kernel)
+    chains = []
+    for seed in (1, 1, 2):
+        state = started(kernel, times, X, priors.make_prior(3, strength=3.0), "multinomial", seed)
+        with Monitor("test", 30) as monitor:
+            chains.append(run_chain(state, X, times, schedule, monitor))
     np.testing.assert_array_equal(chains[0].samples, chains[1].samples)
     assert len(chains[0].samples) == 5
     for chain in chains:

@@ -51,7 +51,7 @@ def test_top_stories_count_the_messages_of_each_day(data, fitted):
 
 def test_a_stream_remembers_its_times(data):
     model = TimeSensitiveMixture(inference=Inference(window=60, batch=20), random_state=0).partial_fit(data)
-    np.testing.assert_array_equal(model.times_, data.times)
+    np.testing.assert_array_equal(model.all_times_, data.times)
     assert [title for title, _, _ in model.figures()] == ["Clusters over time", "The stream", "Top stories of each day"]
     with pytest.raises(BadInput, match="3 times"):
         plots.stream_graph(model, data.times[:3])

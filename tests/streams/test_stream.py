@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import shoal
+from shoal.data import Vocabulary
 from shoal.datasets import threads
 from shoal.errors import BadInput
 from shoal.streams import Evidence, ExponentialKernel, Inference, PeriodicKernel, TimeSensitiveMixture, with_evidence
@@ -24,23 +25,23 @@ def data():
 def fed(data, cuts, **options):
     model = TimeSensitiveMixture(inference=SMALL, random_state=3, **options)
     for lo, hi in zip([0, *cuts], [*cuts, len(data)], strict=True):
-        model.partial_fit(data.X[lo:hi], data.times[lo:hi])
+        model.partial_fit(data.X[lo:hi], times=data.times[lo:hi])
     return model
 
 
 def test_it_finds_the_threads(data):
     model = fed(data, [])
-    assert distance(model.labels_, np.asarray(data.labels)) < 0.5
+    assert distance(model.all_labels_, np.asarray(data.labels)) < 0.5
     assert 1e-3 < float(model.kernel_.parameters()[0]) < 1.0
 
 
 def test_the_cut_into_calls_does_not_matter(data):
     whole = fed(data, [])
-    np.testing.assert_array_equal(whole.labels_, fed(data, [1, 7, 133, 500]).labels_)
+    np.testing.assert_array_equal(whole.all_labels_, fed(data, [1, 7, 133, 500]).all_labels_)
     single = TimeSensitiveMixture(inference=SMALL, random_state=3)
     for row, time in zip(data.X[:130], data.times[:130], strict=True):
         single.learn_one(row, time)
-    np.testing.assert_array_equal(single.labels_, fed(data[:130], []).labels_)
+    np.testing.assert_array_equal(single.all_labels_, fed(data[:130], []).all_labels_)
 
 
 @pytest.mark.parametrize("options", [{}, {"drift": 0.01}, {"kernel": PeriodicKernel(30.0, 0.02), "concentration": 0.3}])
@@ -50,8 +51,8 @@ def test_saved_in_mid_stream_and_resumed_bit_for_bit(data, tmp_path, options):
     again = shoal.load(tmp_path / "model.shoal")
     again = getattr(again, "model", again)
     for each in (model, again):
-        each.partial_fit(data.X[333:], data.times[333:])
-    np.testing.assert_array_equal(model.labels_, again.labels_)
+        each.partial_fit(data.X[333:], times=data.times[333:])
+    np.testing.assert_array_equal(model.all_labels_, again.all_labels_)
     a, b = model.stream_.state, again.stream_.state
     for group in ("clusters", "tables", "postings", "window", "prior"):
         for left, right in zip(getattr(a, group), getattr(b, group), strict=True):
@@ -96,7 +97,7 @@ def test_index_and_exhaustive_scores_choose_alike(data):
     full = TimeSensitiveMixture(inference=Inference(window=60, batch=20, budget=-1), random_state=3).partial_fit(
         data.X, data.times
     )
-    assert distance(near.labels_, full.labels_) < 0.1
+    assert distance(near.labels_, full.all_labels_) < 0.1
 
 
 def test_memory_stays_bounded_on_a_long_stream():
@@ -108,7 +109,7 @@ def test_memory_stays_bounded_on_a_long_stream():
         words = rng.integers(0, 400, (400, 6)) + 50 * (day % 3)
         X = sp.csr_matrix((np.ones(2400), words.ravel(), np.arange(0, 2401, 6)), shape=(400, 500))
         X.sum_duplicates()
-        model.partial_fit(X, np.arange(400.0) + 400 * day)
+        model.partial_fit(X, times=np.arange(400.0) + 400 * day)
         state = model.stream_.state
         groups = (state.clusters, state.tables, state.postings, state.window, state.prior)
         sizes.append(sum(array.nbytes for group in groups for array in group))
@@ -121,14 +122,14 @@ def test_late_messages_take_their_place(data):
     late = np.arange(200)
     late[[120, 125]] = late[[125, 120]]
     model = TimeSensitiveMixture(ExponentialKernel(0.05), concentration=0.3, inference=SMALL, random_state=3)
-    model.partial_fit(data.X[late], data.times[late])
+    model.partial_fit(data.X[late], times=data.times[late])
     times = model.stream_.state.window.docs.time[: model.stream_.state.n_docs]
     assert (np.diff(times) >= 0).all()
     straight = TimeSensitiveMixture(ExponentialKernel(0.05), concentration=0.3, inference=SMALL, random_state=3)
-    straight.partial_fit(data.X[:200], data.times[:200])
-    assert distance(model.labels_[np.argsort(late)], straight.labels_) < 0.25
+    straight.partial_fit(data.X[:200], times=data.times[:200])
+    assert distance(model.all_labels_[np.argsort(late)], straight.all_labels_) < 0.25
     assert model.stream_.n_late == 0
-    model.partial_fit(data.X[:1], data.times[:1])  # long ago: taken as if at the window's edge
+    model.partial_fit(data.X[:1], times=data.times[:1])  # long ago: taken as if at the window's edge
     assert model.stream_.n_late == 1
 
 
@@ -138,13 +139,13 @@ def test_labels_keep_the_order_of_arrival(data, tmp_path, folder):
     order = np.arange(600).reshape(-1, 3)[:, ::-1].ravel()
     history = str(tmp_path / "log") if folder else None
     model = TimeSensitiveMixture(inference=SMALL, random_state=3, history_dir=history)
-    model.partial_fit(data.X[order], data.times[order])
+    model.partial_fit(data.X[order], times=data.times[order])
     n = 600 - model.stream_.state.n_docs
     if folder:
         labels = np.fromfile(tmp_path / "log" / "labels.int64", dtype="<i8")[:n]
         times = np.fromfile(tmp_path / "log" / "times.float64", dtype="<f8")[:n]
     else:
-        labels, times = model.labels_[:n], model.times_[:n]
+        labels, times = model.all_labels_[:n], model.all_times_[:n]
     assert distance(labels, np.asarray(data.labels)[order][:n]) < 0.5
     assert (times == data.times[order][:n]).mean() > 0.99
 
@@ -160,8 +161,15 @@ def test_growing_vocabulary():
     assert model.name_features(model.top_features(other, 1).features) == ["goal"]
     with pytest.raises(BadInput, match="split"):
         model.learn_one("goal and cup")
-    wide = TimeSensitiveMixture(random_state=0).partial_fit(np.eye(3)).partial_fit(np.eye(5))
+    rows = [
+        shoal.Dataset(X=sp.csr_matrix(np.eye(n)), vocabulary=Vocabulary([f"w{at}" for at in range(n)])) for n in (3, 5)
+    ]
+    wide = TimeSensitiveMixture(random_state=0).partial_fit(rows[0]).partial_fit(rows[1])
     assert wide.n_features_in_ == 5
+    with pytest.raises(BadInput, match="expecting 5"):
+        wide.partial_fit(np.eye(7))
+    with pytest.raises(BadInput, match="7 columns"):
+        wide.learn_one(np.ones(7))
 
 
 def test_evidence_joins_what_words_leave_apart():
@@ -172,10 +180,10 @@ def test_evidence_joins_what_words_leave_apart():
     wide, vocabulary = with_evidence(X, names, {"owner": owners})
     rows = shoal.Dataset(X=wide, vocabulary=vocabulary, times=np.arange(6.0))
     options = {"kernel": ExponentialKernel(0.1), "concentration": 0.2, "random_state": 0}
-    plain = TimeSensitiveMixture(**options).partial_fit(X, np.arange(6.0))
-    assert len(set(plain.labels_)) > 2
+    plain = TimeSensitiveMixture(**options).partial_fit(X, times=np.arange(6.0))
+    assert len(set(plain.all_labels_)) > 2
     model = TimeSensitiveMixture(evidence=[Evidence("owner:", weight=3.0)], **options).partial_fit(rows)
-    assert model.labels_.tolist() == [0, 1, 0, 1, 0, 1]
+    assert model.all_labels_.tolist() == [0, 1, 0, 1, 0, 1]
 
 
 def two_stories():
@@ -184,23 +192,23 @@ def two_stories():
     model = TimeSensitiveMixture(
         ExponentialKernel(0.1), concentration=0.1, base="uniform", strength=2.0, inference=SMALL
     )
-    return model.partial_fit(X, np.arange(40.0))
+    return model.partial_fit(X, times=np.arange(40.0))
 
 
 def test_merge_split_pin_name():
     model = two_stories()
-    assert sorted(set(model.labels_)) == [0, 1]
+    assert sorted(set(model.all_labels_)) == [0, 1]
     fresh = model.split_cluster(0, [30, 32, 34])
-    assert model.labels_[[28, 30, 32, 34, 36]].tolist() == [0, fresh, fresh, fresh, 0]
+    assert model.all_labels_[[28, 30, 32, 34, 36]].tolist() == [0, fresh, fresh, fresh, 0]
     model.merge_clusters(fresh, 1)
-    assert model.labels_[30] == 1
+    assert model.all_labels_[30] == 1
     assert fresh not in model.cluster_ids_
     state = model.stream_.state
     for slot, total in words_by_cluster(model):
         assert total == pytest.approx(state.clusters.totals[slot].sum())
     model.name_cluster(1, "the other story")
     assert {life.id: life.name for life in model.clusters_}[1] == "the other story"
-    model.pin(1)
+    model.pin_cluster(1)
     model.partial_fit(np.tile([3.0, 3.0, 0, 0], (200, 1)), np.arange(1000.0, 1200.0))
     assert 1 in model.cluster_ids_
     assert [event["kind"] for event in model.events_ if event["id"] == fresh][:2] == ["split", "merge"]
@@ -209,14 +217,14 @@ def test_merge_split_pin_name():
     with pytest.raises(BadInput, match="not all"):
         model.split_cluster(1, [])
     with pytest.raises(BadInput, match="no live cluster"):
-        model.pin(99)
+        model.pin_cluster(99)
 
 
 @pytest.mark.parametrize("folder", [False, True])
-def test_lives_death_and_revival(tmp_path, folder):
+def test_histories_death_and_revival(tmp_path, folder):
     model = two_stories()
     if folder:
-        model.stream_.history.folder = str(tmp_path)
+        model.use_history_dir(str(tmp_path))
     model.partial_fit(np.tile([0, 0, 3.0, 3.0], (200, 1)), np.arange(500.0, 700.0))
     gone = next(life for life in model.clusters_ if life.id == 0)
     assert (gone.alive, gone.born, gone.last_seen, gone.size) == (False, 0.0, 38.0, 20)
@@ -243,8 +251,8 @@ def test_weekly_clusters_sleep_and_reactivate():
     model = TimeSensitiveMixture(
         kernel, concentration=0.05, base="uniform", strength=3.0, random_state=0,
         inference=Inference(window=20, batch=10, retire_below=0.2),
-    ).partial_fit(np.array(X), times)  # fmt: skip
-    labels = model.labels_[np.array([row[0] > 0 for row in X])]
+    ).partial_fit(np.array(X), times=times)  # fmt: skip
+    labels = model.all_labels_[np.array([row[0] > 0 for row in X])]
     assert len(set(labels)) == 1
     assert model.stream_.history.n_retired > 0
 
@@ -258,30 +266,32 @@ def test_words_drift():
     times = np.arange(n, dtype=float)
     model = TimeSensitiveMixture(
         ExponentialKernel(0.02), concentration=0.05, drift=0.05, base="uniform", strength=4.0, inference=SMALL
-    ).partial_fit(X, times)
+    ).partial_fit(X, times=times)
     still = TimeSensitiveMixture(
         ExponentialKernel(0.02), concentration=0.05, base="uniform", strength=4.0, inference=SMALL
-    ).partial_fit(X, times)
-    assert len(set(model.labels_)) < len(set(still.labels_))
+    ).partial_fit(X, times=times)
+    assert len(set(model.all_labels_)) < len(set(still.all_labels_))
 
 
 def test_history_folder_keeps_memory_flat(data, tmp_path):
     model = TimeSensitiveMixture(inference=SMALL, random_state=3, history_dir=str(tmp_path / "log"))
-    model.partial_fit(data.X, data.times)
+    model.partial_fit(data.X, times=data.times)
     settled = np.fromfile(tmp_path / "log" / "labels.int64", dtype="<i8")
     plain = fed(data, [])
-    np.testing.assert_array_equal(np.concatenate([settled, model.labels_]), plain.labels_)
+    np.testing.assert_array_equal(
+        np.concatenate([model.stream_.stories.roots(settled), model.all_labels_]), plain.all_labels_
+    )
     assert model.stream_.history.labels.size == 0
 
 
 def test_fit_then_go_on(data):
     model = TimeSensitiveMixture(inference=Inference(n_sweeps=20, burn_in=10, window=60, batch=20), random_state=0)
-    model.fit(data.X[:200], data.times[:200])
-    first = model.labels_.copy()
-    model.partial_fit(data.X[200:], data.times[200:])
-    assert len(model.labels_) == 800
-    assert distance(model.labels_[:200], first) < 0.3
-    assert distance(model.labels_, np.asarray(data.labels)) < 0.6
+    model.fit(data.X[:200], times=data.times[:200])
+    first = model.all_labels_.copy()
+    model.partial_fit(data.X[200:], times=data.times[200:])
+    assert len(model.all_labels_) == 800
+    assert distance(model.all_labels_[:200], first) < 0.3
+    assert distance(model.all_labels_, np.asarray(data.labels)) < 0.6
 
 
 def test_each_cluster_may_fade_at_its_own_rate():
@@ -294,8 +304,8 @@ def test_each_cluster_may_fade_at_its_own_rate():
     times = np.arange(3000.0)
     options = {"base": "uniform", "strength": 10.0, "random_state": 0}
     inference = Inference(window=60, batch=20, rate_per_cluster=True)
-    model = TimeSensitiveMixture(inference=inference, **options).partial_fit(X, times)
+    model = TimeSensitiveMixture(inference=inference, **options).partial_fit(X, times=times)
     state = model.stream_.state
-    slow = state.live[np.flatnonzero(model.cluster_ids_ == model.labels_[2940])[0]]
-    assert len(set(model.labels_[::60][20:])) == 1
+    slow = state.live[np.flatnonzero(model.cluster_ids_ == model.all_labels_[2940])[0]]
+    assert len(set(model.all_labels_[::60][20:])) == 1
     assert state.clusters.record.rate[slow] < float(model.kernel_.parameters()[0])

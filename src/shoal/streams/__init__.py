@@ -1,5 +1,6 @@
 """Threads and stories in a stream: time-sensitive Dirichlet process mixtures."""
 
+from shoal.streams.events import Event
 from shoal.streams.evidence import Evidence, with_evidence
 from shoal.streams.history import ClusterHistory
 from shoal.streams.mixture import TimeSensitiveMixture
@@ -20,6 +21,7 @@ __all__ = [
     "Evidence",
     "with_evidence",
     "ClusterHistory",
+    "Event",
     "ExponentialKernel",
     "PeriodicKernel",
     "PowerKernel",

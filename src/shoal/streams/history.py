@@ -6,11 +6,13 @@ or, for a stream without end, in a history folder.
 
 from __future__ import annotations
 
+import copy
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,6 +45,7 @@ class ClusterHistory:
     base_wave: list[float] = field(default_factory=list)
     reactivates_at: float | None = None  # when a periodic kernel will want it back
     established_at: float | None = None  # when it first weighed as much as three messages at once
+    pieces: int = 1  # arrival clusters of the story
 
     def times(self) -> np.ndarray:
         """Where each step of ``counts`` begins."""
@@ -71,11 +74,12 @@ def history_from_members(id_: int, times: np.ndarray, bins: int = st.HISTORY_BIN
     )
 
 
-def history_of_slot(state: StreamState, slot: int) -> ClusterHistory:
-    """The life of a live cluster: its settled members, and those still in the window."""
+def history_of_slot(state: StreamState, slot: int, times: np.ndarray | None = None) -> ClusterHistory:
+    """A live arrival cluster: its settled members, and those still in the window (at these times)."""
     record = state.clusters.record[slot]
     counts = state.clusters.activity[slot].astype(float)
-    times = state.window.docs.time[: state.n_docs][state.window.docs.slot[: state.n_docs] == slot]
+    if times is None:
+        times = state.window.docs.time[: state.n_docs][state.window.docs.slot[: state.n_docs] == slot]
     born, width = float(record.born), float(record.bin_width)
     if times.size:
         born = min(born, float(times.min()))
@@ -98,33 +102,71 @@ def history_of_slot(state: StreamState, slot: int) -> ClusterHistory:
     )
 
 
+class Mark(NamedTuple):
+    """How far a history was."""
+
+    n_labels: int
+    n_retired: int
+    retired: dict[int, ClusterHistory]
+    gone: dict[int, ClusterHistory]
+    merged: dict[int, int]
+    n_merges: int
+    n_lines: int  # bytes of the file of clusters
+
+
 @storable
 @dataclass
 class History:
-    """Lives of clusters that are gone, and labels that no longer change."""
+    """What is remembered of messages that no longer change and of clusters that are gone.
+
+    In memory, or in a folder that the caller has named: a model file may name one too, and it is not used.
+    """
 
     folder: str | None = None
-    retired: dict[int, ClusterHistory] = field(default_factory=dict)  # with a folder: dormant ones only
+    retired: dict[int, ClusterHistory] = field(default_factory=dict)  # arrival clusters that may come back
+    gone: dict[int, ClusterHistory] = field(default_factory=dict)  # what retired clusters left to each story
     merged: dict[int, int] = field(default_factory=dict)  # emptied clusters and who got their documents
-    names: dict[int, str] = field(default_factory=dict)
+    merges: list[tuple[int, int, float]] = field(default_factory=list)  # stories: gone, into, when
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))  # by number of arrival
     times: np.ndarray = field(default_factory=lambda: np.zeros(0))
     n_labels: int = 0  # beyond the last that settled; a message that came early for its time may settle later
     n_retired: int = 0
-    edits: list[dict[str, Any]] = field(default_factory=list)  # what users did, as events
 
     def __post_init__(self) -> None:
         for name in ("labels", "times"):
             setattr(self, name, writable(getattr(self, name)))
-        if self.folder is not None:
-            try:
-                Path(self.folder).mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise BadSource(f"history folder {self.folder!r} cannot be made: {error}.") from None
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
         self.__post_init__()
+
+    def use_folder(self, folder: str | None) -> None:
+        """Write to this folder from now on."""
+        self.folder = folder
+        if folder is None:
+            return
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+        except (OSError, ValueError, TypeError) as error:
+            raise BadSource(f"history_dir={folder!r} cannot be made: {error}.") from None
+
+    def mark(self) -> Mark:
+        """Remember how far it is, for :meth:`restore`."""
+        gone = {id_: copy.copy(life) for id_, life in self.gone.items()}
+        merges = (dict(self.merged), len(self.merges))
+        size = self._clusters_file.stat().st_size if self.folder and self._clusters_file.exists() else 0
+        return Mark(self.n_labels, self.n_retired, dict(self.retired), gone, *merges, size)
+
+    def restore(self, mark: Mark) -> None:
+        """Forget what came after the mark."""
+        self.n_labels, self.n_retired, self.retired, self.gone, self.merged = mark[:5]
+        del self.merges[mark.n_merges :]
+        if self.folder and self._clusters_file.exists():
+            os.truncate(self._clusters_file, mark.n_lines)
+
+    @property
+    def _clusters_file(self) -> Path:
+        return Path(str(self.folder)) / "clusters.jsonl"
 
     def keep(self, numbers: np.ndarray, labels: np.ndarray, times: np.ndarray) -> None:
         """Documents that have settled: their numbers in order of arrival, clusters and times."""
@@ -140,36 +182,106 @@ class History:
             self.labels[numbers], self.times[numbers] = labels, times
         self.n_labels = beyond
 
-    def retire(self, life: ClusterHistory) -> None:
-        """A cluster is gone; those that mattered are remembered."""
+    def settled(self, first: int, last: int, recent: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+        """The arrival clusters of messages first..last-1; recent are those of the window, with their numbers."""
+        values = np.full(last - first, -1, dtype=np.int64)
+        if self.folder is not None and self.n_labels > first:
+            with open(Path(self.folder) / "labels.int64", "rb") as labels:
+                labels.seek(8 * first)
+                read = np.frombuffer(labels.read(8 * (last - first)), dtype="<i8")
+            values[: read.size] = read
+        elif self.folder is None:
+            kept = self.labels[first : min(last, self.n_labels)]
+            values[: kept.size] = kept
+        inside = (numbers >= first) & (numbers < last)
+        values[numbers[inside] - first] = recent[inside]
+        return values
+
+    def note_merge(self, gone: int, into: int, at: float) -> None:
+        """Two stories are one."""
+        self.merges.append((gone, into, at))
+        if gone in self.gone:
+            self.gone[into] = joined(self.gone.pop(gone), self.gone.get(into), into)
+
+    def retire(self, life: ClusterHistory, story: int) -> None:
+        """An arrival cluster is gone; what it was is kept for its story, if it mattered."""
         life.alive = False
         self.n_retired += 1
-        if life.size < MIN_REPORTED_SIZE and life.reactivates_at is None:
+        if life.size < MIN_REPORTED_SIZE and life.reactivates_at is None and story == life.id:
             return
         if self.folder is not None:
-            with open(Path(self.folder) / "clusters.jsonl", "a") as out:
-                out.write(json.dumps(asdict(life)) + "\n")
+            with open(self._clusters_file, "a") as out:
+                out.write(json.dumps(asdict(life) | {"story": story}) + "\n")
         if self.folder is None or life.reactivates_at is not None:
             self.retired[life.id] = life
+        if self.folder is None:
+            self.gone[story] = joined(life, self.gone.get(story), story)
 
-    def all_retired(self) -> Iterator[ClusterHistory]:
-        """Every retired life worth telling, read back from the folder where there is one."""
-        path = Path(self.folder) / "clusters.jsonl" if self.folder is not None else None
-        if path is None:
-            yield from self.retired.values()
-        elif path.exists():
-            with open(path) as lines:
-                latest = {life["id"]: life for life in map(json.loads, lines)}
-            yield from (ClusterHistory(**life) for life in latest.values())
+    def stories(self, root: Callable[[int], int]) -> dict[int, ClusterHistory]:
+        """What retired clusters left to each story, read back from the folder where there is one."""
+        if self.folder is None or not self._clusters_file.exists():
+            return self.gone
+        found: dict[int, ClusterHistory] = {}
+        with open(self._clusters_file) as lines:
+            for line in lines:
+                values = json.loads(line)
+                story = root(values.pop("story", values["id"]))
+                found[story] = joined(ClusterHistory(**values), found.get(story), story)
+        return found
 
-    def life(self, id_: int) -> ClusterHistory:
-        """One retired life."""
-        if id_ in self.retired:
-            return self.retired[id_]
-        for life in self.all_retired():
-            if life.id == id_:
-                return life
-        raise BadInput(f"no retired cluster has id {id_} (below {MIN_REPORTED_SIZE} members none is kept).")
+    def revived(self, id_: int) -> ClusterHistory:
+        """Take a retired arrival cluster out of the history: it comes back."""
+        life = self.retired.pop(id_, None)
+        if life is None and self.folder is not None and self._clusters_file.exists():
+            with open(self._clusters_file) as lines:
+                for line in lines:
+                    values = json.loads(line)
+                    if values["id"] == id_:
+                        values.pop("story", None)
+                        life = ClusterHistory(**values)
+        if life is None:
+            raise BadInput(f"no retired cluster has id {id_} (below {MIN_REPORTED_SIZE} members none is kept).")
+        self.gone.pop(id_, None)
+        return life
+
+
+def joined(life: ClusterHistory, other: ClusterHistory | None, story: int) -> ClusterHistory:
+    """The history of two clusters of one story together.
+
+    >>> a = ClusterHistory(1, 0.0, 4.0, 0.0, 5, [3.0, 2.0], 2.0)
+    >>> both = joined(a, ClusterHistory(2, 2.0, 3.0, 2.0, 3, [3.0], 0.0), 1)
+    >>> both.born, both.last_seen, both.size, sum(both.counts)
+    (0.0, 4.0, 8, 8.0)
+    """
+    if other is None:
+        both = copy.copy(life)
+        both.id = story
+        return both
+    born, last = min(life.born, other.born), max(life.last_seen, other.last_seen)
+    step = (last - born) / st.HISTORY_BINS
+    counts = np.zeros(st.HISTORY_BINS if step else 1)
+    for each in (life, other):
+        at = ((each.times() + each.step / 2 - born) / step).astype(int) if step else np.zeros(len(each.counts), int)
+        np.add.at(counts, np.clip(at, 0, counts.size - 1), each.counts)
+    words = dict(zip(life.features, life.amounts, strict=True))
+    for feature, amount in zip(other.features, other.amounts, strict=True):
+        words[feature] = words.get(feature, 0.0) + amount
+    established = [each.established_at for each in (life, other) if each.established_at is not None]
+    return ClusterHistory(
+        story,
+        born,
+        last,
+        born + step * int(np.argmax(counts)),
+        life.size + other.size,
+        counts.tolist(),
+        step,
+        alive=life.alive or other.alive,
+        pinned=life.pinned or other.pinned,
+        features=list(words),
+        amounts=list(words.values()),
+        established_at=min(established) if established else None,
+        pieces=life.pieces + other.pieces,
+    )
 
 
 def patch(path: Path, kind: str, first: int, places: np.ndarray, values: np.ndarray) -> None:
@@ -183,50 +295,3 @@ def patch(path: Path, kind: str, first: int, places: np.ndarray, values: np.ndar
         span[places] = values
         out.seek(first * size)
         out.write(span.tobytes())
-
-
-def follow(merged: dict[int, int], id_: int) -> int:
-    """Who has the documents of an emptied cluster now.
-
-    >>> follow({1: 2, 2: 5}, 1)
-    5
-    """
-    seen = set()
-    while id_ in merged and id_ not in seen:
-        seen.add(id_)
-        id_ = merged[id_]
-    return id_
-
-
-def bursts(life: ClusterHistory, *, least: int = 5, factor: float = 3.0) -> list[float]:
-    """Times at which a cluster spoke much more than it usually does: the first step of each run above the bar.
-
-    The bar is ``factor`` times the mean of the other steps, and at least ``least`` members in a step.
-
-    >>> bursts(ClusterHistory(0, 0.0, 9.0, 3.0, 26, [1, 1, 2, 20, 1, 1], 1.5))
-    [4.5]
-    """
-    counts = np.asarray(life.counts, dtype=float)
-    if counts.size < 3:
-        return []
-    usual = (counts.sum() - counts) / (counts.size - 1)
-    high = (counts >= least) & (counts > factor * np.maximum(usual, 0.5))
-    begins = high & ~np.concatenate([[False], high[:-1]])
-    return [float(at) for at in life.times()[begins]]
-
-
-def events_of(lives: list[ClusterHistory], edits: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Births, bursts, merges and deaths in order of time, for clusters that had enough members to matter."""
-    events = list(edits)
-    for life in lives:
-        if life.size < MIN_REPORTED_SIZE or life.established_at is None:
-            continue
-        # one early message that happened to share the words is no story: a cluster is born when it is established
-        events.append({"kind": "birth", "id": life.id, "into": None, "at": life.established_at})
-        events += [
-            {"kind": "burst", "id": life.id, "into": None, "at": at} for at in bursts(life) if at > life.established_at
-        ]
-        if not life.alive:
-            kind = "death" if life.merged_into is None else "merge"
-            events.append({"kind": kind, "id": life.id, "into": life.merged_into, "at": life.last_seen})
-    return sorted(events, key=lambda event: (event["at"], event["id"]))

@@ -6,60 +6,95 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.utils import check_random_state
+import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator, TopFeatures, storable
+from shoal.base import Assignment, Estimator, Roster, Rows, TopFeatures, storable, transaction
 from shoal.errors import BadInput
-from shoal.streams.editing import Edits
+from shoal.progress import Monitor
+from shoal.streams import editing
+from shoal.streams.events import Event, EventLog, all_events
 from shoal.streams.evidence import Evidence
-from shoal.streams.history import ClusterHistory, events_of, follow, history_from_members, history_of_slot
-from shoal.streams.inference.gibbs import Plan, run_chains, typical
-from shoal.streams.inference.posterior import by_birth, closest_sample, number_posterior, same_cluster
+from shoal.streams.history import ClusterHistory, History
+from shoal.streams.inference.checkpoint import all_or_nothing, interrupts_later
+from shoal.streams.inference.fitting import Fitted, fit_all, n_steps
+from shoal.streams.inference.posterior import number_posterior, same_cluster, split_r_hat
 from shoal.streams.inference.streaming import Stream
-from shoal.streams.initialization import Initialization
-from shoal.streams.kernels.predict_kernels import all_probabilities, own_gains, score_only
+from shoal.streams.initialization import Setup, widen
+from shoal.streams.kernels.predict_kernels import all_probabilities, best_stories, own_gains
 from shoal.streams.options import as_inference
 from shoal.streams.rows import read_one, read_rows, read_times
 from shoal.streams.state import cluster_view
-from shoal.streams.state.stream_state import StreamState
+from shoal.streams.state.stored_state import need
 from shoal.streams.time_kernels import TimeKernel
 
 LARGEST_MATRIX = 5000
+ROWS_AT_ONCE = 4_000_000  # probabilities that are made at a time
 
 
 @storable
-class TimeSensitiveMixture(Edits, Initialization, Estimator):
+class TimeSensitiveMixture(Estimator):
     """Finds threads and stories in time-stamped messages: clusters that are born, grow, fade, unknown in number.
 
     A message joins a cluster in proportion to the weight that the cluster's past messages still have (``kernel``), and
     to how well its words fit; or it starts a new one (``concentration``). With a step kernel this is the ordinary
-    Dirichlet process mixture. ``fit`` samples all messages together (Gibbs); ``partial_fit`` and ``learn_one`` take
-    them as they come, re-sample only a short window, and keep memory bounded.
+    Dirichlet process mixture. ``fit`` takes all messages together; ``partial_fit`` and ``learn_one`` take them as they
+    come, re-sample only a short window, and keep memory bounded. The model is sequential in time, so two of them cannot
+    be merged, and one stream cannot be learned on several threads.
 
     Parameters
     ----------
-    kernel : a kernel over time; None learns the rate of an exponential one from the data
-    concentration : how readily new clusters start (alpha); None learns it
-    likelihood : "multinomial" (counts of words), "bernoulli" (sets of features) or "gaussian" (measurements)
-    base : what clusters look like before they have members: "background" (as all messages together), "uniform",
-        or an array with the mean share of each feature; for "gaussian" a row (mean, pseudo-count, shape, rate) each
-    strength : pseudo-counts of the base measure; None learns it, at most 1 for each feature
-    drift : rate at which a cluster's words are forgotten in the stream (0: never), for stories whose words change
-    evidence : kinds of evidence beside words (:class:`Evidence`), found by the names of their columns
-    inference : options of sampling and streaming, an :class:`Inference` or a dict
-    history_dir : a folder for settled labels and retired clusters, so that memory stays flat on an endless stream
-    random_state : decides the answer
+    kernel : time kernel, text or None, default=None
+        How much a past message still weighs: a kernel of :mod:`shoal.streams.time_kernels`, or its name, such as
+        ``"exponential"``, ``"step"`` or ``"periodic:period=1 week"``. None is an exponential kernel whose rate is
+        learned.
+    half_life : float or text, default=None
+        Of an exponential kernel: in units of the clock, or as ``"2h"`` where the clock is in seconds.
+    concentration : float or None, default=None
+        How readily new clusters start (alpha); None learns it.
+    likelihood : {"multinomial", "bernoulli", "gaussian"}, default="multinomial"
+        Counts of words, sets of features, or measurements.
+    granularity : {"threads", "stories", "topics"}, default="stories"
+        How large clusters are. "threads" takes every split that raises the joint, "stories" asks more of a split, and
+        "topics" also lets words count for less (a coarsened likelihood).
+    base : {"background", "uniform"} or array, default="background"
+        What clusters look like before they have members: as the data say, uniform, or the mean share of each feature;
+        for "gaussian" a row (mean, pseudo-count, shape, rate) for each column.
+    strength : float or None, default=None
+        Pseudo-counts of the base measure; None learns it.
+    drift : float, default=0.0
+        Rate at which a cluster's words are forgotten in the stream (0: never), for stories whose words change. Clusters
+        of words that drift are not merged, split or told as stories.
+    evidence : sequence of Evidence, default=()
+        Kinds of evidence besides words, found by the names of their columns.
+    inference : Inference, dict or None, default=None
+        Options of fitting and of the stream.
+    history_dir : text or None, default=None
+        A folder for settled labels and retired clusters, so that memory stays flat on an endless stream. A model that
+        was loaded writes to a folder only after :meth:`use_history_dir`.
+    random_state : int, RandomState or None, default=None
+        Decides the answer.
 
     Attributes
     ----------
-    times_ : when each message came, in the order given
-    labels_ : id of the cluster of each message seen, in the order given; ids are stable and never used again
-    clusters_ : the histories of clusters, largest first: born, established_at, peak, last_seen, size, counts over time
-    events_ : births, bursts, merges and deaths in order of time
-    kernel_, concentration_ : as given or learned
-    parameter_draws_ : after ``fit``, draws of the kernel's parameters and of the concentration from their posterior
-    samples_, n_clusters_posterior_, consensus_labels_ : after ``fit``, kept samples and what they say together
+    labels_ : array of shape (n_samples,)
+        Cluster of each row of the last call that learned; ids are stable and never used again.
+    all_labels_, all_times_ : arrays
+        Cluster and time of each message ever seen (with a history folder: of those in the window), in the order given.
+    clusters_ : list of ClusterHistory
+        Largest first: born, established_at, peak, last_seen, size, counts over time, pieces.
+    events_ : list of dict
+        Births, bursts, merges and deaths in order of time.
+    kernel_, concentration_ : TimeKernel, float
+        As given or learned.
+    objective_history_ : list of float
+        After ``fit``, the log joint after each step.
+    parameter_draws_ : dict
+        After ``fit`` has sampled, draws of the kernel's parameters and of the concentration from their posterior.
+    samples_, n_clusters_posterior_ : arrays
+        After ``fit`` has sampled, kept samples and what they say of the number of clusters.
+    diagnostics_ : dict
+        After ``fit`` has sampled, R-hat of the log joint and of the number of clusters.
 
     Examples
     --------
@@ -68,13 +103,13 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
     >>> from shoal.streams import ExponentialKernel, TimeSensitiveMixture
     >>> X = np.array([[3, 0], [4, 1], [0, 4], [3, 0], [1, 4], [4, 0], [3, 1]])
     >>> minutes = np.array([0, 1, 2, 2, 3, 60, 61])
-    >>> model = TimeSensitiveMixture(ExponentialKernel(half_life=2.0), concentration=0.2, random_state=0)
-    >>> model.fit(X, minutes).labels_
+    >>> model = TimeSensitiveMixture("exponential", half_life=2.0, concentration=0.2, random_state=0)
+    >>> model.fit(X, times=minutes).labels_
     array([0, 0, 1, 0, 1, 2, 2])
 
     The same, one message at a time:
 
-    >>> stream = TimeSensitiveMixture(ExponentialKernel(half_life=2.0), concentration=0.2, random_state=0)
+    >>> stream = TimeSensitiveMixture("exponential", half_life=2.0, concentration=0.2, random_state=0)
     >>> [stream.learn_one(words, time=t) for words, t in [(["tea", "milk"], 0), (["tea", "milk"], 1), (["car"], 1)]]
     [0, 0, 1]
     """
@@ -83,10 +118,12 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
 
     def __init__(
         self,
-        kernel: TimeKernel | None = None,
+        kernel: TimeKernel | str | None = None,
         *,
+        half_life: float | str | None = None,
         concentration: float | None = None,
         likelihood: str = "multinomial",
+        granularity: str = "stories",
         base: Any = "background",
         strength: float | None = None,
         drift: float = 0.0,
@@ -96,8 +133,10 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
         random_state: Any = None,
     ) -> None:
         self.kernel = kernel
+        self.half_life = half_life
         self.concentration = concentration
         self.likelihood = likelihood
+        self.granularity = granularity
         self.base = base
         self.strength = strength
         self.drift = drift
@@ -108,153 +147,213 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, times: Any = None) -> TimeSensitiveMixture:
-        """Sample the clusters of all messages together.
+    def fit(self, X: Any, y: Any = None, *, times: Any = None) -> TimeSensitiveMixture:
+        """Find the clusters of all messages together.
 
-        ``times`` holds one number for each row, in any unit; without it the order of the rows is the clock.
+        One pass of the stream, then only moves that raise the joint probability of labels and messages; up to 500
+        messages are also sampled. Ctrl-C ends it after the present step with the model as it is then.
+
+        Parameters
+        ----------
+        X : matrix, Dataset or table
+            A row for each message, in any order.
+        y : ignored
+        times : array of shape (n_samples,)
+            Numbers in any unit, datetimes, or text such as "2019-04-15 17:00"; without them the times of a Dataset,
+            else the order of the rows, are the clock.
         """
-        family = self._validate_options()
-        rows = read_rows(self, X, family, fitting=True)
-        clock = read_times(X, times, rows.shape[0], 0)
+        setup = Setup.of(self)
+        rows = read_rows(self, X, setup.family, mode="fit")
+        matrix = rows.matrix
+        clock = read_times(rows.times if times is None else times, matrix.shape[0], 0)
         order = np.argsort(clock, kind="stable")
-        rows, clock = rows[order], clock[order]
-        options = as_inference(self.inference)
-        prior = self._prior(rows, family)
-        plan = Plan(
-            kernel=self._start_kernel(clock),
-            concentration=self.concentration or 1.0,
-            family=family,
-            n_sweeps=options.n_sweeps,
-            burn_in=min(options.burn_in, options.n_sweeps - 1),
-            thin=options.thin,
-            learn_kernel=self._learns_rate() if options.learn is None else options.learn,
-            learn_concentration=self.concentration is None if options.learn is None else options.learn,
-            learn_strength=self.strength is None,
-            tolerance=options.tolerance,
-            floor=self._floor(),
-            pseudo=self._pseudo(rows),
-        )
-        random = check_random_state(self.random_state)
-        seeds = [int(seed) for seed in random.randint(0, 2**31 - 1, size=options.n_chains)]
-        chains = run_chains(rows, clock, prior, plan, seeds)
-        samples = np.array([by_birth(labels) for chain in chains for labels in chain.samples], dtype=np.int32)
-        labels = samples[closest_sample(samples)].astype(np.int64)
-        state = chains[0].state
-        kernel, concentration = typical(chains)
-        draws = np.concatenate([chain.draws for chain in chains])
-        self._start_stream(family, state.prior, kernel, concentration, seeds[0], self._pseudo(rows))
-        self.stream_.state.append(rows, clock, first_number=0)
-        self.stream_.state.place(labels)
-        self.stream_.n_seen, self.stream_.now = rows.shape[0], float(clock[-1])
-        back = np.argsort(order, kind="stable")
-        self.order_ = back
-        self.samples_ = samples[:, back]
-        self.n_clusters_posterior_ = number_posterior(samples)
-        self.consensus_labels_ = labels[back]
-        names = [*kernel.learned_names()[: draws.shape[1] - 1], "concentration"]
+        with transaction(self):
+            with Monitor("fitting", n_steps(setup, matrix.shape[0])) as monitor:
+                found = fit_all(matrix[order], clock[order], rows.vocabulary, setup, monitor)
+            self._go_on_from(found, setup)
+            back = np.argsort(order, kind="stable")
+            self.order_ = back
+            self.n_iter_, self.objective_history_ = monitor.n_iter, list(monitor.history)
+            self.converged_ = not monitor.interrupted
+            self._keep_samples(found, back)
+            self._remember_rows(rows, mode="fit")
+            self._update_roster()
+        return self
+
+    def _go_on_from(self, found: Fitted, setup: Setup) -> None:
+        """A stream that has seen all messages, all of which may still change when more come."""
+        history = History()
+        history.use_folder(self.history_dir)
+        self._forget_fit()
+        state = found.state
+        stream = setup.stream_on(state, history)
+        stream.n_seen = stream.n_last = state.n_docs
+        stream.now = float(state.window.docs.time[: state.n_docs].max(initial=-np.inf))
+        self.stream_ = stream
+        self.event_log_ = EventLog()
+        self.roster_ = Roster(ids=np.zeros(0, dtype=np.int64))
+
+    def _forget_fit(self) -> None:
+        for name in ("samples_", "n_clusters_posterior_", "parameter_draws_", "diagnostics_", "order_", "converged_",
+                     "n_iter_", "objective_history_"):  # fmt: skip
+            self.__dict__.pop(name, None)
+
+    def _keep_samples(self, found: Fitted, back: np.ndarray) -> None:
+        if not found.chains:
+            return
+        self.samples_ = found.samples[:, back]
+        self.n_clusters_posterior_ = number_posterior(found.samples)
+        draws = np.concatenate([chain.draws for chain in found.chains])
+        names = [*found.state.kernel.learned_names()[: draws.shape[1] - 1], "concentration"]
         self.parameter_draws_ = {name: draws[:, at] for at, name in enumerate(names)}
-        return self
+        self.diagnostics_ = {
+            "r_hat_log_joint": split_r_hat([chain.log_joints for chain in found.chains]),
+            "r_hat_n_clusters": split_r_hat([chain.n_clusters for chain in found.chains]),
+        }
 
-    def partial_fit(self, X: Any, times: Any = None) -> TimeSensitiveMixture:
+    def partial_fit(self, X: Any, y: Any = None, *, times: Any = None) -> TimeSensitiveMixture:
         """Go on with messages that come later, in order of arrival; columns may have been added at the end."""
-        family = self._validate_options()
-        started = hasattr(self, "stream_")
-        rows = read_rows(self, X, family, fitting=not started, growing=True)
-        if not started:
-            self._start_online(rows, family)
-        self._widen(rows.shape[1])
-        self.stream_.feed(rows, read_times(X, times, rows.shape[0], self.stream_.n_seen))
+        setup = Setup.of(self)
+        family = self._family(setup)
+        rows = read_rows(self, X, family, mode="partial_fit")
+        clock = read_times(rows.times if times is None else times, rows.matrix.shape[0], self._n_seen())
+        self._learn(rows, clock, setup)
         return self
 
-    def learn_one(self, message: Any, time: float | None = None) -> int:
+    def _family(self, setup: Setup) -> int:
+        return int(self.stream_.state.status[0].family) if "stream_" in vars(self) else setup.family
+
+    def _n_seen(self) -> int:
+        return self.stream_.n_seen if "stream_" in vars(self) else 0
+
+    def _learn(self, rows: Rows, clock: np.ndarray, setup: Setup) -> np.ndarray:
+        """Take in rows that have been validated, all or none; the arrival clusters they got."""
+        vocabulary = rows.vocabulary if rows.vocabulary is not None else vars(self).get("vocabulary_")
+        if "stream_" not in vars(self):
+            with transaction(self):
+                history = History()
+                history.use_folder(self.history_dir)
+                self.stream_ = setup.empty_stream(rows.matrix, vocabulary, history)
+                self.event_log_, self.roster_ = EventLog(), Roster(ids=np.zeros(0, dtype=np.int64))
+                got = self.stream_.feed(rows.matrix, clock)
+                self._remember_rows(rows, mode="fit")
+                self._update_roster()
+            return got
+        with all_or_nothing(self.stream_, rows.matrix.shape[0]), transaction(self):
+            widen(self.stream_, rows.matrix.shape[1], vocabulary, setup.evidence)
+            got = self.stream_.feed(rows.matrix, clock)
+            self._remember_rows(rows, mode="partial_fit")
+            self._update_roster()
+        return got
+
+    def learn_one(self, message: Any, time: Any = None) -> int:
         """Take in one message and return the id of its cluster (which re-sampling may still correct).
 
         ``message`` is a list of words, a mapping from words to counts, or a row of numbers; unknown words are learned.
+        Ctrl-C is heard once the message has been learned.
         """
-        started = hasattr(self, "stream_")
-        family = self.stream_.state.status[0].family if started else self._validate_options()
-        row, vocabulary = read_one(message, getattr(self, "vocabulary_", None), getattr(self, "n_features_in_", 0))
-        if vocabulary is not None:
-            self.vocabulary_ = vocabulary
-        self.n_features_in_ = max(getattr(self, "n_features_in_", 0), row.shape[1])
-        if not started:
-            self._start_online(row, int(family))
-        self._widen(row.shape[1])
-        clock = np.array([float(self.stream_.n_seen if time is None else time)])
-        return int(self.stream_.feed(row, clock)[0])
+        setup = Setup.of(self)
+        known, n_features = vars(self).get("vocabulary_"), vars(self).get("n_features_in_", 0)
+        row, vocabulary = read_one(message, known, n_features, self._family(setup))
+        clock = read_times(None if time is None else [time], 1, self._n_seen())
+        with interrupts_later():
+            got = self._learn(Rows(row, vocabulary), clock, setup)
+        return self.stream_.stories.root(int(got[0]))
 
-    def fit_predict(self, X: Any, times: Any = None, **kwargs: Any) -> np.ndarray:
-        """``fit(X, times).labels_``."""
-        return self.fit(X, times, **kwargs).labels_
+    def fit_predict(self, X: Any, y: Any = None, *, times: Any = None, **kwargs: Any) -> np.ndarray:
+        """``fit(X, times=times).labels_``."""
+        return self.fit(X, times=times, **kwargs).labels_
+
+    def use_history_dir(self, folder: str | None) -> TimeSensitiveMixture:
+        """Write settled labels and retired clusters of a loaded model to this folder, which no other model may use."""
+        self._stream_or_missing("use_history_dir").history.use_folder(folder)
+        self.history_dir = folder
+        return self
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any, times: Any = None) -> np.ndarray:
+    def predict(self, X: Any, *, times: Any = None) -> np.ndarray:
         """The likeliest live cluster of each message at its time (now, if not given); -1 where a new one is."""
-        best = self._score(X, times)[0]
-        return np.where(best >= 0, self.stream_.state.clusters.record.id[best], -1)
+        return self._best(X, times)[0]
 
-    def predict_proba(self, X: Any, times: Any = None) -> np.ndarray:
+    def assign(self, X: Any, *, times: Any = None) -> Assignment:
+        """The likeliest cluster of each message and its probability, in one pass."""
+        labels, log_probs = self._best(X, times)
+        return Assignment(labels, np.exp(log_probs))
+
+    def score_samples(self, X: Any, *, times: Any = None) -> np.ndarray:
+        """The log probability of what ``predict`` says of each message."""
+        return self._best(X, times)[1]
+
+    def predict_proba(self, X: Any, *, times: Any = None) -> np.ndarray:
         """Probabilities over ``cluster_ids_``, and in the last column that of a new cluster."""
-        state, lo, hi = self._ask(X, times)
-        out = np.zeros((hi - lo, state.n_live + 1))
-        all_probabilities(*self._for_scores(state), lo, hi, out)
-        state.status[0].n_docs = lo
+        arrays, n, column, n_stories = self._query(X, times)
+        out = np.zeros((n, n_stories + 1))
+        all_probabilities(*arrays[:-1], n, arrays[-1], column, out)
         return out
 
-    def score_samples(self, X: Any, times: Any = None) -> np.ndarray:
-        """How sure ``predict`` is of each message, as a log probability."""
-        return self._score(X, times)[1]
+    def _best(self, X: Any, times: Any) -> tuple[np.ndarray, np.ndarray]:
+        arrays, n, column, n_stories = self._query(X, times)
+        best, log_probs = np.zeros(n, dtype=np.int64), np.zeros(n)
+        best_stories(*arrays[:-1], n, arrays[-1], column, np.zeros(n_stories + 1), best, log_probs)
+        return np.append(self.cluster_ids_, -1)[best], log_probs
 
-    def _score(self, X: Any, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        state, lo, hi = self._ask(X, times)
-        best, log_prob = np.zeros(hi - lo, dtype=np.int64), np.zeros(hi - lo)
-        score_only(*self._for_scores(state), lo, hi, best, log_prob)
-        state.status[0].n_docs = lo
-        return best, log_prob
-
-    def _ask(self, X: Any, times: Any) -> tuple[StreamState, int, int]:
-        """Put messages behind the window for a moment; the caller takes them off again."""
+    def _query(self, X: Any, times: Any) -> tuple[tuple[Any, ...], int, np.ndarray, int]:
+        """What the kernels of asking take; nothing of the model is written to."""
         check_is_fitted(self, "stream_")
         state = self.stream_.state
-        rows = read_rows(self, X, int(state.status[0].family), fitting=False)
-        given = times is not None or getattr(X, "times", None) is not None
-        clock = read_times(X, times, rows.shape[0], 0) if given else np.full(rows.shape[0], self.stream_.now)
-        lo, hi = state.append(rows, clock, first_number=-1)
-        return state, lo, hi
+        rows = read_rows(self, X, int(state.status[0].family), mode="predict")
+        n = rows.matrix.shape[0]
+        given = rows.times if times is None else times
+        clock = np.full(n, self.stream_.now) if given is None else read_times(given, n, 0)
+        query, scratch = state.query(rows.matrix, clock)
+        ids, column = self._stories()
+        return (
+            (state.clusters, state.tables, state.prior, state.links, state.status, query, scratch),
+            n,
+            column,
+            ids.size,
+        )
 
-    @staticmethod
-    def _for_scores(state: StreamState) -> tuple[Any, ...]:
-        clusters, tables, _, *others = state.arrays()
-        return (clusters, tables, *others)
+    def _stories(self) -> tuple[np.ndarray, np.ndarray]:
+        """Ids of the live stories, and for each slot the place of its story among them."""
+        state = self.stream_.state
+        ids, place = np.unique(self.stream_.stories.roots(state.clusters.record.id[state.live]), return_inverse=True)
+        column = np.full(len(state.clusters.record), -1, dtype=np.int64)
+        column[state.live] = place
+        return ids, column
+
+    # --- what was learned ---------------------------------------------------------------------------------------------
 
     @property
     def labels_(self) -> np.ndarray:
-        """Cluster of each message seen so far, in the order given (with a history folder: of those in the window)."""
-        if not hasattr(self, "stream_"):
-            raise AttributeError("labels_ appears once the model has been fitted")
-        return self._in_order_given(self.stream_.history.labels, self.stream_.state.labels)
+        """Cluster of each row of the last call that learned."""
+        stream = self._stream_or_missing("labels_")
+        state = stream.state
+        numbers = state.window.docs.number[: state.n_docs]
+        last = stream.history.settled(stream.n_seen - stream.n_last, stream.n_seen, state.labels, numbers)
+        labels = stream.stories.roots(last)
+        order = self._fit_order()
+        return labels[order] if order.size == labels.size == stream.n_seen else labels
 
     @property
-    def times_(self) -> np.ndarray:
-        """When each of these messages came."""
-        if not hasattr(self, "stream_"):
-            raise AttributeError("times_ appears once the model has been fitted")
-        state = self.stream_.state
-        return self._in_order_given(self.stream_.history.times, state.window.docs.time[: state.n_docs])
+    def all_labels_(self) -> np.ndarray:
+        """Cluster of each message seen so far, in the order given (with a history folder: of those in the window)."""
+        stream = self._stream_or_missing("all_labels_")
+        return self._in_order_given(stream.stories.roots(stream.all_labels()))
 
-    def _in_order_given(self, settled: np.ndarray, recent: np.ndarray) -> np.ndarray:
-        """Of each message seen (with a history folder: of those in the window), in the order given."""
-        stream = self.stream_
-        numbers = stream.state.window.docs.number[: stream.state.n_docs]
-        if stream.history.folder is not None:
-            return np.asarray(recent[np.argsort(numbers, kind="stable")])
-        values = np.zeros(stream.n_seen, dtype=recent.dtype)
-        values[: stream.history.n_labels] = settled[: stream.history.n_labels]
-        values[numbers] = recent
-        n = len(getattr(self, "order_", ()))
-        if n:
-            values[:n] = values[:n][self.order_]
+    @property
+    def all_times_(self) -> np.ndarray:
+        """When each of these messages came."""
+        return self._in_order_given(self._stream_or_missing("all_times_").all_times())
+
+    def _fit_order(self) -> np.ndarray:
+        return np.asarray(vars(self).get("order_", np.zeros(0, dtype=np.int64)))
+
+    def _in_order_given(self, values: np.ndarray) -> np.ndarray:
+        order = self._fit_order()
+        if order.size and self.stream_.history.folder is None:
+            values[: order.size] = values[: order.size][order]
         return values
 
     @property
@@ -268,49 +367,71 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
         return self._stream_or_missing("concentration_").state.concentration
 
     @property
+    def n_clusters_(self) -> int:
+        """How many clusters are live."""
+        return int(self.cluster_ids_.size)
+
+    @property
+    def cluster_ids_(self) -> np.ndarray:
+        """Ids of the live clusters, in the order of ``predict_proba``'s columns."""
+        self._stream_or_missing("cluster_ids_")
+        return self._stories()[0]
+
+    @property
+    def cluster_sizes_(self) -> np.ndarray:
+        """Messages of each live cluster so far, in the order of ``cluster_ids_``."""
+        state = self._stream_or_missing("cluster_sizes_").state
+        ids, column = self._stories()
+        sizes = np.bincount(column[state.live], weights=state.clusters.record.n_members[state.live], minlength=ids.size)
+        gone = self.stream_.history.stories(self.stream_.stories.root)
+        return np.asarray(sizes, dtype=np.int64) + np.array(
+            [gone[id_].size if id_ in gone else 0 for id_ in ids.tolist()], int
+        )
+
+    def reported_cluster_ids(self) -> np.ndarray:
+        """Ids of the live clusters, then of those that are gone but were large enough to be remembered."""
+        live = self.cluster_ids_
+        gone = np.array(sorted(self.stream_.history.stories(self.stream_.stories.root)), dtype=np.int64)
+        return np.append(live, np.setdiff1d(gone, live))
+
+    @property
     def clusters_(self) -> list[ClusterHistory]:
-        """The lives of all clusters worth telling, largest first; live ones of any size."""
+        """The histories of all clusters worth a report, largest first; live ones of any size."""
         stream = self._stream_or_missing("clusters_")
-        living = [history_of_slot(stream.state, int(slot)) for slot in stream.state.live]
-        if hasattr(self, "samples_") and stream.n_seen == len(self.order_):
-            labels, times = self.labels_, self.times_
-            living = [history_from_members(id_, times[labels == id_]) for id_ in np.unique(labels)]
-        lives = living + [life for life in stream.history.all_retired() if not life.alive]
-        for life in lives:
-            life.name = stream.history.names.get(life.id, life.name)
-            if not life.alive and life.merged_into is None and life.id in stream.history.merged:
-                life.merged_into = follow(stream.history.merged, life.id)
-        return sorted(lives, key=lambda life: (-life.size, life.id))
+        histories = cluster_view.story_histories(stream)
+        for each in histories:
+            each.name = self.roster_.names.get(each.id)
+        return sorted(histories, key=lambda each: (-each.size, each.id))
 
     @property
     def events_(self) -> list[dict[str, Any]]:
-        """Births, bursts, merges and deaths, in order of time."""
-        return events_of(self.clusters_, self._stream_or_missing("events_").history.edits)
+        """Births, bursts, merges and deaths, in order of time; see :mod:`shoal.streams.events`."""
+        stream = self._stream_or_missing("events_")
+        return all_events(self.clusters_, stream.history.merges, self.event_log_, self.roster_.events)
+
+    def new_events(self) -> list[Event]:
+        """Births, bursts and merges since the last call; each is given once."""
+        self._stream_or_missing("new_events")
+        return self.event_log_.take()
 
     def _stream_or_missing(self, name: str) -> Stream:
         if "stream_" not in vars(self):
             raise AttributeError(f"{name} appears once the model has been fitted")
         return self.stream_
 
-    @property
-    def cluster_ids_(self) -> np.ndarray:
-        """Ids of the live clusters, in the order of ``predict_proba``'s columns."""
-        state = self._stream_or_missing("cluster_ids_").state
-        return np.asarray(state.clusters.record.id[state.live])
-
-    def reported_cluster_ids(self) -> np.ndarray:
-        """Ids of the live clusters, then of those that are gone but were large enough to be remembered."""
-        history = self._stream_or_missing("reported_cluster_ids").history
-        gone = [life.id for life in history.all_retired() if not life.alive]
-        return np.append(self.cluster_ids_, np.asarray(gone, dtype=np.int64))
+    def _update_roster(self) -> None:
+        self.roster_.ids = self._stories()[0]
+        self.roster_.next_id = int(self.stream_.state.status[0].next_id)
 
     def cluster_weights(self, at: float | None = None) -> np.ndarray:
         """What each live cluster weighs at a time (now, if not given), in the order of ``cluster_ids_``."""
         check_is_fitted(self, "stream_")
-        return np.asarray(np.exp(self.stream_.log_weights(at)))
+        ids, column = self._stories()
+        weights = np.exp(self.stream_.log_weights(at))
+        return np.bincount(column[self.stream_.state.live], weights=weights, minlength=ids.size)
 
     def same_cluster_matrix(self, items: Any = None) -> np.ndarray:
-        """After ``fit``: the share of samples in which two messages are together (all, or these items)."""
+        """After ``fit`` has sampled: the share of samples in which two messages are together (all, or these items)."""
         check_is_fitted(self, "samples_")
         chosen = np.arange(self.samples_.shape[1]) if items is None else np.asarray(items)
         if chosen.size > LARGEST_MATRIX:
@@ -319,59 +440,120 @@ class TimeSensitiveMixture(Edits, Initialization, Estimator):
             )
         return same_cluster(self.samples_, chosen)
 
+    def same_cluster_probability(self, X: Any, Y: Any, *, times: Any = None) -> np.ndarray:
+        """For each row of X and of Y, the probability that both belong to one live cluster, given the clusters."""
+        mine, theirs = self.predict_proba(X, times=times), self.predict_proba(Y, times=times)
+        return np.asarray(mine[:, :-1] @ theirs[:, :-1].T)
+
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The features that set a cluster, live or retired, apart from the background."""
         check_is_fitted(self, "stream_")
-        state = self.stream_.state
-        found = np.flatnonzero(self.cluster_ids_ == cluster)
-        if found.size:
-            return cluster_view.top_features(state, int(state.live[found[0]]), n)
-        life = self.stream_.history.life(int(cluster))
-        return cluster_view.lift(state, np.asarray(life.features, dtype=np.int64), np.asarray(life.amounts), n)
+        return cluster_view.top_features(self.stream_, int(cluster), n)
 
     def figures(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
-        """Clusters over time, the stream of their weights, the stories of each day, and how sure it all is."""
+        """Clusters over time, the stream of their weights, the stories of each day, and how certain it all is."""
         from shoal.streams import plots
 
-        if self._stream_or_missing("figures").n_seen > 1:
-            says = "Each tick is a message; clusters in the order of their birth."
-            yield "Clusters over time", says, lambda: plots.time_versus_cluster(self)
-            yield "The stream", "How many messages each of the largest clusters had.", lambda: plots.stream_graph(self)
-            if 2 <= np.ptp(self.times_) / 86400.0 <= 400:
-                yield (
-                    "Top stories of each day",
-                    "Bold if born that day, ↑ if it burst.",
-                    lambda: plots.top_stories_table(self),
-                )
-        if getattr(self, "samples_", None) is not None and len(self.samples_) > 1:
-            yield "How many clusters", "In the kept samples.", lambda: plots.number_of_clusters(self)
-            says = "Dark where two messages are together in most samples."
-            yield "Who is with whom", says, lambda: plots.same_cluster_plot(self)
+        return plots.figures_of(self)
 
     def typicality(self) -> np.ndarray | None:
         """After ``fit``: for each message, the gain in log likelihood per word over a new cluster."""
         check_is_fitted(self, "stream_")
         state = self.stream_.state
-        if state.n_docs != len(self.labels_):
+        if state.n_docs != len(self.labels_) or state.n_docs != self.stream_.n_seen:
             return None
         gains = np.zeros(state.n_docs)
-        clusters, tables, _, prior, window, _, status, scratch = state.arrays()
-        own_gains(clusters, tables, prior, window, status, scratch, state.n_docs, gains)
+        query = state.query(sp.csr_matrix((1, len(state.prior.seen))), np.zeros(1))[1]
+        longest = int(np.diff(state.window.starts[: state.n_docs + 1]).max(initial=0))
+        scratch = query._replace(bases=np.zeros(longest + 1))
+        own_gains(state.clusters, state.tables, state.prior, state.window, state.status, scratch, state.n_docs, gains)
         gains /= np.maximum(1.0, state.window.lengths[: state.n_docs].sum(axis=1))
-        order = getattr(self, "order_", None)
-        return gains if order is None else gains[order]
+        order = self._fit_order()
+        return gains[order] if order.size else gains
 
     def cluster_uncertainty(self) -> np.ndarray | None:
-        """After ``fit``: 1 minus the mean share of samples in which members of a cluster are together."""
-        if not hasattr(self, "samples_") or self.samples_.shape[1] > LARGEST_MATRIX:
+        """After ``fit`` has sampled: 1 minus the mean share of samples in which members of a cluster are together."""
+        labels = self.labels_
+        if not hasattr(self, "samples_") or not labels.size == self.samples_.shape[1] <= LARGEST_MATRIX:
             return None
-        together, labels = self.same_cluster_matrix(), self.consensus_labels_
+        together = self.same_cluster_matrix()
         return np.array([1.0 - together[np.ix_(labels == id_, labels == id_)].mean() for id_ in self.cluster_ids_])
+
+    # --- editing ------------------------------------------------------------------------------------------------------
+
+    def merge_clusters(self, clusters: Any, into: int) -> int:
+        """The messages of ``clusters`` (one id or several) belong to the cluster ``into`` from now on."""
+        check_is_fitted(self, "stream_")
+        gone = [int(each) for each in np.atleast_1d(np.asarray(clusters, dtype=np.int64))]
+        for cluster in (*gone, int(into)):
+            editing.live_slots(self.stream_, cluster)
+        for cluster in gone:
+            editing.merge_stories(self.stream_, cluster, int(into))
+        self.roster_.merge(gone, int(into), at=self.stream_.now)
+        self._update_roster()
+        return int(into)
+
+    def split_cluster(self, cluster: int, items: Any) -> int:
+        """These messages (places in ``labels_``, still in the window) leave their cluster for a new one; its id."""
+        check_is_fitted(self, "stream_")
+        stream = self.stream_
+        numbers = editing.numbers_of(items, self._fit_order() if stream.n_last == stream.n_seen else np.zeros(0, int),
+                                     stream.n_seen - stream.n_last)  # fmt: skip
+        fresh = editing.split_story(stream, int(cluster), numbers)
+        self.roster_.events.append({"kind": "split", "id": fresh, "into": int(cluster), "at": stream.now})
+        self._update_roster()
+        return fresh
+
+    def pin_cluster(self, cluster: int, pinned: bool = True) -> None:
+        """A pinned cluster is not retired, however long it is silent, and not merged by the model."""
+        check_is_fitted(self, "stream_")
+        editing.pin(self.stream_, int(cluster), pinned)
+        self.roster_.pin(int(cluster), pinned, at=self.stream_.now)
+
+    def name_cluster(self, cluster: int, name: str | None) -> None:
+        """Give a cluster, live or retired, a name, which stays with its id; None takes the name away."""
+        check_is_fitted(self, "stream_")
+        if cluster in self.cluster_ids_:
+            self.roster_.name(int(cluster), name, at=self.stream_.now)
+            return
+        if cluster not in self.reported_cluster_ids():
+            self.roster_.row_of(int(cluster))
+        if name:
+            self.roster_.names[int(cluster)] = str(name)
+        else:
+            self.roster_.names.pop(int(cluster), None)
+
+    def revive(self, cluster: int) -> None:
+        """Bring a retired cluster back under its old id, with its words, as if one of its messages had come now."""
+        check_is_fitted(self, "stream_")
+        editing.revive(self.stream_, int(cluster))
+        self.roster_.events.append({"kind": "revival", "id": int(cluster), "into": None, "at": self.stream_.now})
+        self._update_roster()
+
+    # --- storing ------------------------------------------------------------------------------------------------------
 
     def fitted_state(self) -> dict[str, Any]:
         """What was learned, in parts that a model file can hold."""
         learned = super().fitted_state()
         return learned | {"stream_": self.stream_.stored()} if "stream_" in learned else learned
+
+    def restore_state(self, state: dict[str, Any]) -> None:
+        """The inverse of :meth:`fitted_state`. A folder that the file names is not used."""
+        super().restore_state(state)
+        if "stream_" in vars(self):
+            need(isinstance(self.stream_, Stream), "its stream is of another kind")
+            self.stream_.history.folder = None
+
+    def check_state(self) -> None:
+        """Refuse a state from a file that contradicts itself."""
+        stream = self.stream_
+        need(isinstance(vars(self).get("roster_"), Roster), "there are no cluster ids")
+        self.roster_.check_state()
+        need(vars(self).get("n_features_in_") == len(stream.state.prior.seen), "the number of features")
+        order = self._fit_order()
+        need(order.ndim == 1 and order.size <= stream.n_seen, "the order of the rows")
+        need(np.sort(order) == np.arange(order.size), "the order of the rows")
+        as_inference(stream.options)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

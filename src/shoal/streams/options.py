@@ -5,36 +5,61 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from shoal.base import storable
+from shoal.base import check_choice, check_int, check_real, storable
 from shoal.errors import BadInput
+
+SMALL_SET = 500  # so few messages are sampled unless asked otherwise: moves alone end too early there
 
 
 @storable
 @dataclass(frozen=True)
 class Inference:
-    """Options of batch sampling (``fit``) and of the stream (``partial_fit``).
+    """Options of ``fit`` and of the stream (``partial_fit``).
 
     Parameters
     ----------
-    n_sweeps, burn_in, thin : Gibbs sweeps in all; those before anything is kept; every how many one is kept
-    n_chains : independent chains, on threads
-    tolerance : bound on the error of each conditional probability of ``fit``
-    learn : True moves also parameters that were given (from there); None only those that were not; False none
-    window : messages of the stream that may still change their cluster
-    batch : after so many arrivals the window is re-sampled, and parameters are learned
-    resamplings : passes over the window each time
-    margin : a message whose cluster won by more than so many nats is not looked at again
-    budget : index entries looked at to find a message's candidates; -1 scores every live cluster
-    candidates : clusters scored exactly for a message
-    sample : draw the cluster of an arriving message instead of taking the best
-    rate_per_cluster : in the stream, let each cluster fade at a rate of its own, drawn towards the common one
-    retire_below : a cluster is retired when its weight is below this share of a message (of the concentration, if less)
-    max_clusters : live clusters at most; beyond it the lightest are retired
+    method : {"auto", "optimize", "sample"}
+        What ``fit`` does after the stream's pass: "optimize" takes moves that raise the log joint, "sample" also draws
+        from the posterior; "auto" samples up to 500 messages.
+    n_sweeps, burn_in, thin : int
+        Gibbs sweeps in all; those before anything is kept; every how many one is kept.
+    n_chains : int
+        Independent chains, which are compared in ``diagnostics_``.
+    tolerance : float
+        Bound on the error of each conditional probability when sampling.
+    learn : bool or None
+        True moves also parameters that were given (from there); None only those that were not; False none.
+    window : int
+        Messages of the stream that may still change their cluster.
+    batch : int
+        After so many arrivals the window is re-sampled, stories are merged and parameters are learned; before the first
+        batch also after 16, 32, 64 and 128.
+    resamplings : int
+        Passes over the window each time.
+    margin : float
+        A message whose cluster won by more than so many nats is not looked at again.
+    budget : int
+        Index entries looked at to find a message's candidates; -1 scores every live cluster.
+    candidates : int
+        Clusters scored exactly for a message.
+    sample : bool
+        Draw the cluster of an arriving message instead of taking the best.
+    stories : bool
+        Report stories, each of one arrival cluster or several; False reports the arrival clusters.
+    rate_per_cluster : bool
+        In the stream, let each cluster fade at a rate of its own, drawn towards the common one.
+    retire_below : float
+        A cluster is retired when its weight is below this share of a message (of the concentration, if less).
+    max_clusters : int
+        Live clusters at most; beyond it the lightest are retired.
 
+    Examples
+    --------
     >>> Inference(n_sweeps=50).burn_in
     100
     """
 
+    method: str = "auto"
     n_sweeps: int = 200
     burn_in: int = 100
     thin: int = 5
@@ -48,21 +73,24 @@ class Inference:
     budget: int = 1000
     candidates: int = 8
     sample: bool = False
+    stories: bool = True
     rate_per_cluster: bool = False
     retire_below: float = 1e-3
     max_clusters: int = 100_000
 
     def __post_init__(self) -> None:
+        check_choice("inference option method", self.method, ("auto", "optimize", "sample"))
         least = {"n_sweeps": 1, "thin": 1, "n_chains": 1, "batch": 1, "candidates": 1, "max_clusters": 1, "budget": -1}
         for name, lowest in (least | dict.fromkeys(("burn_in", "window", "resamplings"), 0)).items():
-            value = getattr(self, name)
-            if not (isinstance(value, int) and value >= lowest):
-                raise BadInput(f"inference option {name}={value!r} must be a whole number, {lowest} or more.")
+            check_int(f"inference option {name}", getattr(self, name), minimum=lowest)
         if not self.margin > 0:
             raise BadInput(f"inference option margin={self.margin!r} must be above 0 (infinity looks at all again).")
         for name in ("tolerance", "retire_below"):
-            if not 0 < getattr(self, name) < 1:
-                raise BadInput(f"inference option {name}={getattr(self, name)!r} must be between 0 and 1.")
+            check_real(f"inference option {name}", getattr(self, name), minimum=0.0, maximum=1.0, strict=True)
+
+    def samples(self, n_rows: int) -> bool:
+        """Whether ``fit`` samples so many messages."""
+        return self.method == "sample" or (self.method == "auto" and n_rows <= SMALL_SET)
 
 
 def as_inference(given: Any) -> Inference:
@@ -81,3 +109,28 @@ def as_inference(given: Any) -> Inference:
             f"inference={given!r}: give a shoal.streams.Inference, or a dict with some of {', '.join(known)}."
         )
     return Inference(**given)
+
+
+@dataclass(frozen=True)
+class Granularity:
+    """How large clusters are."""
+
+    name: str
+    split_price: float  # nats that a greedy split must win for each word of its smaller side
+    word_weight: float  # power of the likelihood of words: below 1 it is coarsened, and clusters are broader
+
+
+GRANULARITIES = {
+    "threads": Granularity("threads", 0.0, 1.0),
+    "stories": Granularity("stories", 0.3, 1.0),
+    "topics": Granularity("topics", 0.3, 0.4),
+}
+
+
+def as_granularity(given: Any) -> Granularity:
+    """Validate the ``granularity`` option.
+
+    >>> as_granularity("stories").split_price
+    0.3
+    """
+    return GRANULARITIES[check_choice("granularity", given, tuple(GRANULARITIES))]

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from shoal.drawing import figure as new_figure
 from shoal.errors import BadInput
+from shoal.plotting import figure as new_figure
 
 if TYPE_CHECKING:
     from shoal.streams.mixture import TimeSensitiveMixture
@@ -40,10 +41,10 @@ def colours(n: int) -> Any:
 def times_of(model: TimeSensitiveMixture, times: Any) -> np.ndarray:
     """Times of the model's messages: given, or as the model saw them."""
     if times is None:
-        times = model.times_
+        times = model.all_times_
     times = np.asarray(getattr(times, "times", times), dtype=np.float64)
-    if len(times) != len(model.labels_):
-        raise BadInput(f"{len(times)} times were given for {len(model.labels_)} messages; give one for each.")
+    if len(times) != len(model.all_labels_):
+        raise BadInput(f"{len(times)} times were given for {len(model.all_labels_)} messages; give one for each.")
     return times
 
 
@@ -51,6 +52,21 @@ def largest(labels: np.ndarray, n: int) -> np.ndarray:
     """Ids of the n largest clusters, largest first."""
     ids, counts = np.unique(labels, return_counts=True)
     return np.asarray(ids[np.argsort(-counts, kind="stable")[:n]])
+
+
+def figures_of(model: TimeSensitiveMixture) -> Iterator[tuple[str, str, Callable[[], Any]]]:
+    """What a report shows of a stream."""
+    if model.stream_.n_seen > 1:
+        caption = "Each tick is a message; clusters in the order of their birth."
+        yield "Clusters over time", caption, lambda: time_versus_cluster(model)
+        yield "The stream", "How many messages each of the largest clusters had.", lambda: stream_graph(model)
+        if 2 <= np.ptp(model.all_times_) / 86400.0 <= 400:
+            caption = "Bold if born that day, ↑ if it burst."
+            yield "Top stories of each day", caption, lambda: top_stories_table(model)
+    if getattr(model, "samples_", None) is not None and len(model.samples_) > 1:
+        yield "How many clusters", "In the kept samples.", lambda: number_of_clusters(model)
+        caption = "Dark where two messages are together in most samples."
+        yield "Who is with whom", caption, lambda: same_cluster_plot(model)
 
 
 def words_for(model: TimeSensitiveMixture, cluster: int, n: int) -> list[str]:
@@ -62,7 +78,7 @@ def words_for(model: TimeSensitiveMixture, cluster: int, n: int) -> list[str]:
 
 
 def title_of(model: TimeSensitiveMixture, cluster: int, n: int = 3) -> str:
-    name = model.stream_.history.names.get(int(cluster))
+    name = model.roster_.names.get(int(cluster))
     return name or f"{cluster}  {' '.join(words_for(model, cluster, n))}"
 
 
@@ -80,7 +96,7 @@ def show_clock(axis: Any, times: np.ndarray) -> tuple[np.ndarray, str]:
 
 def time_versus_cluster(model: TimeSensitiveMixture, times: Any = None, *, n_clusters: int = 25) -> Any:
     """A row of ticks for each of the largest clusters, in order of birth: when each message came."""
-    clock, labels = times_of(model, times), model.labels_
+    clock, labels = times_of(model, times), model.all_labels_
     figure, axis = new_figure(10, 1.5 + 0.26 * n_clusters)
     chosen = largest(labels, n_clusters)
     chosen = chosen[np.argsort([clock[labels == id_].min() for id_ in chosen], kind="stable")]
@@ -99,7 +115,7 @@ def time_versus_cluster(model: TimeSensitiveMixture, times: Any = None, *, n_clu
 
 def stream_graph(model: TimeSensitiveMixture, times: Any = None, *, n_clusters: int = 12, n_steps: int = 120) -> Any:
     """How many messages each of the largest clusters had over time, stacked about the middle, smoothed a little."""
-    clock, labels = times_of(model, times), model.labels_
+    clock, labels = times_of(model, times), model.all_labels_
     figure, axis = new_figure(10, 4.5)
     chosen = largest(labels, n_clusters)
     edges = np.linspace(clock.min(), clock.max() if clock.max() > clock.min() else clock.min() + 1, n_steps + 1)
@@ -118,14 +134,14 @@ def stream_graph(model: TimeSensitiveMixture, times: Any = None, *, n_clusters: 
 
 def same_cluster_plot(model: TimeSensitiveMixture, *, n_items: int = 500, random_state: int = 0) -> Any:
     """The share of samples in which two messages are together, messages ordered by cluster and time; after ``fit``."""
-    labels = model.consensus_labels_
+    labels = model.labels_
     items = np.arange(len(labels))
     if items.size > n_items:
         items = np.sort(np.random.default_rng(random_state).choice(items, n_items, replace=False))
     sizes = np.bincount(np.unique(labels[items], return_inverse=True)[1])[
         np.unique(labels[items], return_inverse=True)[1]
     ]
-    items = items[np.lexsort((model.times_[items], labels[items], -sizes))]
+    items = items[np.lexsort((model.all_times_[items], labels[items], -sizes))]
     figure, axis = new_figure(6.4, 5.6)
     image = axis.imshow(model.same_cluster_matrix(items), cmap="magma_r", vmin=0, vmax=1, interpolation="nearest")
     for edge in np.flatnonzero(np.diff(labels[items])) + 0.5:
@@ -158,7 +174,7 @@ def top_stories(
     model: TimeSensitiveMixture, times: Any = None, *, n: int = 3, step: float = 86400.0, n_words: int = 6
 ) -> list[Story]:
     """The clusters with the most messages in each day (or other step of the clock), largest first."""
-    clock, labels = times_of(model, times), model.labels_
+    clock, labels = times_of(model, times), model.all_labels_
     days = np.floor(clock / step)
     begun = {life.id: life.born if life.established_at is None else life.established_at for life in model.clusters_}
     busiest: dict[int, int] = {}  # most messages on a day so far
@@ -191,7 +207,15 @@ def top_stories_table(model: TimeSensitiveMixture, times: Any = None, *, n: int 
             fresh = name_of_day(np.floor(story.born / step) * step) == day
             text = f"{story.messages:,}{' ↑' if story.burst else ''}  "
             text += " ".join(story.words) or f"cluster {story.cluster}"
-            axis.text(1 + 3 * column, row, text[:44], fontsize=8, va="center", weight="bold" if fresh else "normal")
+            axis.text(
+                1 + 3 * column,
+                row,
+                text[:44],
+                fontsize=8,
+                va="center",
+                parse_math=False,
+                weight="bold" if fresh else "normal",
+            )
     title = "Top stories of each day: messages and words; bold if born that day, ↑ if far more than ever before"
     axis.text(0, -0.9, title, fontsize=9, weight="bold")
     return figure

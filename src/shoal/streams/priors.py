@@ -63,9 +63,11 @@ def gaussian_prior(X: sp.csr_matrix, given: Any = None) -> np.ndarray:
                 f"shape > 0, rate > 0) for each of the {X.shape[1]} columns."
             )
         return prior
-    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
-    square = np.asarray(X.multiply(X).mean(axis=0), dtype=np.float64).ravel()
-    variance = np.maximum(square - mean**2, 1e-12 + 1e-9 * mean**2)
+    values = X.toarray()
+    mean = values.mean(axis=0)
+    variance = ((values - mean) ** 2).mean(axis=0)
+    # a column that has not varied yet is taken to vary as much as the others do
+    variance = np.where(variance > 0, variance, variance[variance > 0].mean() if (variance > 0).any() else 1.0)
     shape = 2.0
     # E[cluster variance] = rate / (shape - 1) = variance / 9, and cluster means then spread about as the data do
     return np.stack([mean, np.full_like(mean, 0.1), np.full_like(mean, shape), variance / 9.0 * (shape - 1.0)], axis=1)
@@ -85,9 +87,9 @@ def surprise(X: sp.csr_matrix, family: int, prior: Prior, floor: float, pseudo: 
     total = np.zeros(n)
     for block, (strength, weight, _, _) in enumerate(prior.blocks):
         counts = X.data * (prior.block[X.indices] == block)
-        length = np.bincount(row, weights=counts, minlength=n)
+        length = np.bincount(row, weights=counts, minlength=n).astype(float)  # of nothing it is whole numbers
         words = gammaln(counts + base[X.indices]) - gammaln(base[X.indices]) - gammaln(counts + 1.0)
-        log_prob = np.bincount(row, weights=words, minlength=n)
+        log_prob = np.bincount(row, weights=words, minlength=n).astype(float)
         log_prob += gammaln(strength) - gammaln(strength + length) + gammaln(length + 1.0)
         total -= weight * log_prob
     return total

@@ -9,6 +9,7 @@ kernel that form is exact; a periodic kernel is exact to 1e-12, a power law to a
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field, fields, replace
 from typing import Any, NamedTuple
@@ -19,29 +20,22 @@ from scipy.special import gamma, ive
 from shoal.base import storable
 from shoal.errors import BadInput
 
-SECONDS = {
-    "s": 1.0,
-    "second": 1.0,
-    "minute": 60.0,
-    "hour": 3600.0,
-    "day": 86400.0,
-    "week": 604800.0,
-    "year": 31557600.0,
-}
+SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86400.0, "week": 604800.0, "year": 31557600.0}
+SHORT = {"s": "second", "sec": "second", "min": "minute", "m": "minute", "h": "hour", "d": "day", "w": "week"}
 
 
 def seconds(text: str) -> float:
     """A duration in words as seconds, for clocks that tick in seconds (as ``Dataset.times`` do).
 
-    >>> seconds("6 hours"), seconds("1 week")
-    (21600.0, 604800.0)
+    >>> seconds("6 hours"), seconds("1 week"), seconds("2h")
+    (21600.0, 604800.0, 7200.0)
     """
-    number, _, unit = text.strip().partition(" ")
-    name = unit.strip().lower()
-    name = name if name in SECONDS else name.removesuffix("s")
+    found = re.fullmatch(r"\s*([0-9.eE+-]+)\s*([a-z]+)\s*", text.lower())
+    name = found.group(2) if found else ""
+    name = SHORT.get(name, name if name in SECONDS else name.removesuffix("s"))
     try:
-        return float(number) * SECONDS[name]
-    except (ValueError, KeyError):
+        return float(found.group(1)) * SECONDS[name]  # type: ignore[union-attr]
+    except (ValueError, KeyError, AttributeError):
         raise BadInput(
             f"cannot read {text!r} as a duration; write a number and one of {', '.join(SECONDS)}, such as '6 hours'."
         ) from None
@@ -279,11 +273,50 @@ class SumKernel(TimeKernel):
         return SumKernel(parts, list(self.weights))
 
 
-def as_kernel(kernel: Any) -> TimeKernel:
-    """Validate the ``kernel`` option."""
-    if isinstance(kernel, TimeKernel):
+NAMED: dict[str, type[TimeKernel]] = {
+    "exponential": ExponentialKernel,
+    "step": StepKernel,
+    "power": PowerKernel,
+    "periodic": PeriodicKernel,
+}
+
+
+def as_kernel(kernel: Any, half_life: float | str | None = None) -> TimeKernel | None:
+    """Validate the ``kernel`` and ``half_life`` options; None means that the rate of an exponential one is learned.
+
+    >>> as_kernel("exponential:half_life=2h") == as_kernel("exponential", "2h") == ExponentialKernel(half_life=7200.0)
+    True
+    >>> as_kernel("periodic:period=1 week,rate=1e-7").period
+    604800.0
+    """
+    if half_life is not None:
+        if not (kernel is None or kernel == "exponential"):
+            raise BadInput(f"half_life={half_life!r} belongs to the exponential kernel; kernel is {kernel!r}.")
+        return ExponentialKernel(half_life=half_life)
+    if kernel is None or isinstance(kernel, TimeKernel):
         return kernel
+    if isinstance(kernel, str):
+        return _named(kernel)
     raise BadInput(
-        f"kernel={kernel!r} is not a kernel over time. Use shoal.streams.ExponentialKernel(rate), StepKernel(), "
-        "PowerKernel(scale), PeriodicKernel(period), a sum of these, or None to learn the rate."
+        f"kernel={kernel!r} is not a time kernel. Use a name ({', '.join(NAMED)}), ExponentialKernel(rate), "
+        "StepKernel(), PowerKernel(scale), PeriodicKernel(period), a sum of these, or None to learn the rate."
     )
+
+
+def _named(text: str) -> TimeKernel:
+    name, _, rest = text.partition(":")
+    if name.strip() not in NAMED:
+        raise BadInput(f"kernel={text!r} is not a time kernel; the names are {', '.join(NAMED)}.")
+    options: dict[str, Any] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        if not equals:
+            raise BadInput(f"kernel={text!r}: write options as NAME=VALUE, as in exponential:half_life=2h.")
+        try:
+            options[key.strip()] = float(value)
+        except ValueError:
+            options[key.strip()] = seconds(value)
+    try:
+        return NAMED[name.strip()](**options)
+    except TypeError as error:
+        raise BadInput(f"kernel={text!r}: {error}.") from None

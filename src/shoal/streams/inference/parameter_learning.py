@@ -173,7 +173,7 @@ def draw(
     def log_prob(at: np.ndarray) -> float:
         here = kernel.with_parameters(np.exp(at[: start.size])) if start.size else kernel
         log_alpha = float(at[-1]) if moves_concentration else math.log(concentration)
-        return _log_prob(times, dense, n_clusters, here, log_alpha)
+        return log_prior_of(times, dense, n_clusters, here, log_alpha)
 
     at = np.log(np.append(start, concentration) if moves_concentration else start)
     at = np.clip(at, [lo for lo, _ in bounds], [hi for _, hi in bounds])
@@ -185,7 +185,7 @@ def draw(
     return found, math.exp(at[-1]) if moves_concentration else concentration
 
 
-def _log_prob(times: np.ndarray, dense: np.ndarray, n_clusters: int, kernel: TimeKernel, log_alpha: float) -> float:
+def log_prior_of(times: np.ndarray, dense: np.ndarray, n_clusters: int, kernel: TimeKernel, log_alpha: float) -> float:
     """log P(S | T) of one sample of the labels."""
     totals = np.zeros(len(times))
     if isinstance(kernel, ExponentialKernel):

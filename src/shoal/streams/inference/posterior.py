@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from shoal.streams.kernels.pass_kernels import same_pairs
@@ -51,6 +54,23 @@ def distance(a: np.ndarray, b: np.ndarray) -> float:
 def entropy(counts: np.ndarray) -> float:
     share = counts[counts > 0] / counts.sum()
     return float(-(share * np.log(share)).sum())
+
+
+def split_r_hat(chains: Sequence[Sequence[float]]) -> float:
+    """Gelman and Rubin's R-hat over the halves of all chains: near 1 once they cannot be told apart.
+
+    >>> split_r_hat([[1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 2.0, 1.0]]) < 1.1, split_r_hat([[0.0, 0.1, 5.0, 5.1]]) > 2
+    (True, True)
+    """
+    half = min(len(chain) for chain in chains) // 2
+    if half < 2:
+        return math.nan
+    parts = np.array([part for chain in chains for part in (chain[:half], chain[len(chain) - half :])])
+    within = parts.var(axis=1, ddof=1).mean()
+    between = parts.mean(axis=1).var(ddof=1)
+    if within == 0.0:
+        return 1.0 if between == 0.0 else math.inf
+    return float(np.sqrt((half - 1) / half + between / within))
 
 
 def by_birth(labels: np.ndarray) -> np.ndarray:

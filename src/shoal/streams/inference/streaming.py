@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,13 +16,14 @@ import scipy.sparse as sp
 from shoal.base import storable
 from shoal.streams.history import ClusterHistory, History, history_of_slot
 from shoal.streams.inference.parameter_learning import learn_strength
-from shoal.streams.inference.rate_learning import BirthLearner, GridLearner, typical_gap
+from shoal.streams.inference.rate_learning import EAGERNESS, BirthLearner, GridLearner, typical_gap
+from shoal.streams.inference.stories import Stories
 from shoal.streams.kernels import pass_kernels as passes
 from shoal.streams.kernels.visit_kernels import close_cluster
 from shoal.streams.options import Inference
 from shoal.streams.state import arrays as st
 from shoal.streams.state.cluster_view import log_weights, reopen, words_of
-from shoal.streams.state.stored_state import from_columns, to_columns
+from shoal.streams.state.stored_state import from_columns, need, to_columns
 from shoal.streams.state.stream_state import StreamState
 from shoal.streams.time_kernels import ExponentialKernel
 
@@ -31,6 +32,7 @@ from shoal.streams.time_kernels import ExponentialKernel
 PRIOR_DOCUMENTS = 15.0  # the base measure begins as strong as so many documents
 STRENGTH_EVERY = 4  # batches between looks at how strong the base measure should be
 FRAGMENTED = 2.0  # one pass leaves true clusters in pieces, whose words ask for half the strength of the whole
+EARLY = (16, 32, 64, 128)  # messages after which the window is looked at again, before the first batch
 FARTHEST_GROWTH = 15.0  # counts that drift are brought back to scale when the scale has grown by e^15
 
 
@@ -52,10 +54,13 @@ class Stream:
     now: float = -math.inf
     n_late: int = 0
     out_of_order: bool = False
+    stories: Stories = field(default_factory=Stories)
+    n_last: int = 0  # messages of the last call
 
     def __post_init__(self) -> None:
         if isinstance(self.state, dict):  # from a model file
             self.state = from_columns(self.state)
+            check_learners(self)
 
     def stored(self) -> Stream:
         """The same with a state of plain columns, which a model file can hold."""
@@ -66,15 +71,39 @@ class Stream:
     def feed(self, X: sp.csr_matrix, times: np.ndarray) -> np.ndarray:
         """Documents in order of arrival; returns the ids they got on arrival."""
         got = np.empty(X.shape[0], dtype=np.int64)
-        at = 0
+        at, self.n_last = 0, X.shape[0]
         while at < X.shape[0]:
-            room = self.options.batch - self.n_seen % self.options.batch
-            upto = min(at + room, X.shape[0])
+            upto = min(at + self._room(), X.shape[0])
             got[at:upto] = self._arrive(X[at:upto], times[at:upto])
             if self.n_seen % self.options.batch == 0:
                 self.end_batch()
+            elif self.n_seen in EARLY:
+                self.resample()
             at = upto
         return got
+
+    def _room(self) -> int:
+        """How many messages come before the next work on the window."""
+        soon = [at - self.n_seen for at in EARLY if at > self.n_seen]
+        return min([self.options.batch - self.n_seen % self.options.batch, *soon])
+
+    def all_labels(self) -> np.ndarray:
+        """The arrival cluster of every message seen, in order of arrival (with a history folder: in the window)."""
+        return self.in_order(self.history.labels, self.state.labels)
+
+    def all_times(self) -> np.ndarray:
+        """When each of these came."""
+        return self.in_order(self.history.times, self.state.window.docs.time[: self.state.n_docs])
+
+    def in_order(self, settled: np.ndarray, recent: np.ndarray) -> np.ndarray:
+        """Values of settled messages and of those in the window, in order of arrival."""
+        numbers = self.state.window.docs.number[: self.state.n_docs]
+        if self.history.folder is not None:
+            return np.asarray(recent[np.argsort(numbers, kind="stable")])
+        values = np.zeros(self.n_seen, dtype=recent.dtype)
+        values[: self.history.n_labels] = settled[: self.history.n_labels]
+        values[numbers] = recent
+        return values
 
     def calibrate(self) -> None:
         """After the first batch: rates around the gaps seen, and a prior worth some documents of their length."""
@@ -107,7 +136,7 @@ class Stream:
         before = np.concatenate([[self.now], np.maximum.accumulate(times)])
         self.out_of_order |= bool((times < np.maximum(before[:-1], self.now)).any())
         self.now = float(max(self.now, times.max(initial=-math.inf)))
-        if state.status[0].drift > 0.0 and self.n_seen == 0:
+        if self.n_seen == 0:
             state.status[0].origin = times[0]
         lo, hi = state.append(X, times, first_number=self.n_seen)
         if self.n_seen == 0:
@@ -127,12 +156,34 @@ class Stream:
         state.status[0].u_max = 2.0 + settled + state.n_docs
 
     def end_batch(self) -> None:
-        """Re-sample the window, let the oldest documents settle, learn, retire."""
+        """Re-sample the window, let the oldest documents settle, learn, merge stories, retire."""
         state, options = self.state, self.options
         if self.out_of_order:
             self._sort_window()
         if self.learner is None and state.n_settled == 0:
             self.calibrate()
+        self.resample()
+        self.settle(state.n_docs - options.window)
+        self._learn()
+        self._rescale()
+        if options.stories:
+            self.merge_stories()
+        self.retire()
+
+    def merge_stories(self) -> None:
+        """Which arrival clusters are one story; see :mod:`shoal.streams.inference.stories`."""
+        learner, state = self.learner, self.state
+        concentration = state.concentration
+        if learner is not None or self.births is not None:
+            concentration /= EAGERNESS
+        for gone, into in self.stories.merge_pass(state, self.n_seen, state.rate, concentration):
+            self.history.note_merge(gone, into, self.now)
+
+    def resample(self) -> None:
+        """Passes over the window, each message given all others."""
+        state, options = self.state, self.options
+        if self.out_of_order:
+            self._sort_window()
         for sweep in range(options.resamplings if options.window > 0 else 0):
             last = sweep == options.resamplings - 1
             uniforms = np.full(state.n_docs, -1.0) if last and not options.sample else state.uniforms(state.n_docs)
@@ -145,10 +196,6 @@ class Stream:
                 margin=options.margin,
             )
         self._note_merges()
-        self.settle(state.n_docs - options.window)
-        self._learn()
-        self._rescale()
-        self.retire()
 
     def settle(self, upto: int) -> None:
         """The first documents of the window will not change any more."""
@@ -244,9 +291,16 @@ class Stream:
             lightest = np.argsort(np.where(idle & ~gone, weights, np.inf), kind="stable")[:excess]
             gone[lightest[(idle & ~gone)[lightest]]] = True
         for slot in live[gone].tolist():
-            self.history.retire(self._record(slot))
+            self._retire(slot)
             close_cluster(state.clusters, state.tables, state.postings, state.status, slot)
         self._reactivate()
+
+    def _retire(self, slot: int) -> None:
+        """A cluster goes. What remains of it goes to its story, which is gone with the last of its clusters."""
+        life = self._record(slot)
+        story = self.stories.root(life.id)
+        self.stories.looked_at.pop(life.id, None)
+        self.history.retire(life, story)
 
     def _record(self, slot: int) -> ClusterHistory:
         """What is written down of a cluster that goes."""
@@ -256,7 +310,6 @@ class Stream:
             life.features, life.amounts = (each.tolist() for each in words_of(state, slot))
         life.base_u = float(state.clusters.record.base_u[slot])
         life.base_wave = state.clusters.base_wave[slot].ravel().tolist()
-        life.name = self.history.names.get(life.id)
         if state.kind == st.WAVES:
             life.reactivates_at = self._reactivates_at(slot)
         return life
@@ -280,6 +333,21 @@ class Stream:
 
     def revive(self, id_: int) -> int:
         """A retired cluster lives again, under its old id; returns its slot."""
-        slot = reopen(self.state, self.history.life(id_))
-        self.history.retired.pop(id_, None)
+        slot = reopen(self.state, self.history.revived(id_))
         return slot
+
+
+def check_learners(stream: Stream) -> None:
+    """Refuse what a model file says of learning, where kernels would follow it out of their arrays."""
+    learner, births, state = stream.learner, stream.births, stream.state
+    if learner is not None:
+        shape = (learner.rates.size, learner.log_alphas.size)
+        need(learner.log_liks.shape == shape and learner.total_u.shape == shape[:1], "the grid of rates")
+        need(learner.clock.shape == (1,) and state.clusters.grid_u.shape[1] == shape[0], "the grid of rates")
+        need(all(0 <= at < size for at, size in zip(learner.at, shape, strict=True)), "the rate in use")
+    if births is not None:
+        n_waves = state.waves.shape[1]
+        need(births.log_liks.shape == births.log_alphas.shape and births.clock.shape == (1,), "the concentrations")
+        need(births.total_wave.shape == (n_waves, 2) and 0 <= births.at < births.log_alphas.size, "the concentrations")
+    need(stream.stories.bases.ndim == 1, "the base measure of stories")
+    need(0 <= stream.n_last <= stream.n_seen and state.n_docs <= stream.n_seen, "the number of messages")

@@ -136,18 +136,21 @@ def refresh_absent(clusters, tables, prior, status, c):
 
 @kernel
 def log_student(x, n, total, square, prior):
-    """Posterior predictive of a Normal with a Normal-Gamma prior (mean, pseudo-count, shape, scale)."""
-    mean, pseudo, shape, rate = prior[0], prior[1], prior[2], prior[3]
+    """Posterior predictive of a Normal with a Normal-Gamma prior (mean, pseudo-count, shape, scale).
+
+    x and the sums are taken about the prior's mean: far from 0 the difference of sums would lose its digits.
+    """
+    pseudo, shape, rate = prior[1], prior[2], prior[3]
     count = pseudo + n
-    centre = (pseudo * mean + total) / count
+    center = total / count
     a = shape + 0.5 * n
-    b = max(rate + 0.5 * (square + pseudo * mean * mean - count * centre * centre), 1e-12 * rate)
+    b = rate + 0.5 * max(0.0, square - count * center * center)
     spread = b * (count + 1.0) / count
     return (
         log_gamma(a + 0.5)
         - log_gamma(a)
         - 0.5 * math.log(2 * math.pi * spread)
-        - (a + 0.5) * math.log1p((x - centre) ** 2 / (2.0 * spread))
+        - (a + 0.5) * math.log1p((x - center) ** 2 / (2.0 * spread))
     )
 
 
@@ -156,7 +159,7 @@ def gaussian_gain(clusters, prior, window, c, i):
     n = float(clusters.record[c].n_members)
     gain = 0.0
     for v in range(window.dense.shape[1]):
-        x = window.dense[i, v]
+        x = window.dense[i, v] - prior.gaussian[v, 0]
         gain += log_student(x, n, clusters.moments[c, v, 0], clusters.moments[c, v, 1], prior.gaussian[v])
         gain -= log_student(x, 0.0, 0.0, 0.0, prior.gaussian[v])
     return gain
@@ -177,7 +180,7 @@ def add_document(clusters, tables, postings, prior, window, status, c, i, sign):
     """Add document i to the sums of cluster c (sign 1.0) or take it away (-1.0); COUNT is already right."""
     if status[0].family != MULTINOMIAL and status[0].family != BERNOULLI:
         for v in range(window.dense.shape[1]):
-            x = window.dense[i, v]
+            x = window.dense[i, v] - prior.gaussian[v, 0]
             clusters.moments[c, v, 0] += sign * x
             clusters.moments[c, v, 1] += sign * x * x
         return

@@ -82,11 +82,12 @@ def note_emptied(clusters, status, events, old, into):
 @kernel
 def resample(
     clusters, tables, postings, prior, window, links, status, scratch, events,
-    lo, hi, rate, budget, n_best, margin, uniforms,
+    lo, hi, rate, budget, n_best, margin, births, uniforms,
 ):  # fmt: skip
     """One Gibbs pass over documents lo..hi-1 of the window, in time order; index or every live cluster as in arrive.
 
-    Documents whose last choice won by more than `margin` nats keep it.
+    Documents whose last choice won by more than `margin` nats keep it. Without births a document whose cluster has
+    other members takes the best cluster there is.
     """
     for i in range(lo, hi):
         if window.docs[i].margin > margin:
@@ -111,6 +112,8 @@ def resample(
                 m += 1
             score_candidates(clusters, tables, prior, window, links, status, scratch, i, m, False, False)
         choice = pick(scratch.scores, m, uniforms[i - lo])
+        if choice < 0 and not empty and not births:
+            choice = largest_score(scratch.scores, m)
         window.docs[i].margin = margin_of(scratch.scores, m, choice)
         if choice >= 0:
             c = scratch.candidates[choice]
@@ -124,6 +127,15 @@ def resample(
             clusters.record[c].stamp = status[0].stamp_now
         put_in(clusters, tables, postings, prior, window, links, status, c, i, False)
     return hi
+
+
+@kernel
+def largest_score(scores, m):
+    best = 0
+    for x in range(1, m):
+        if scores[x] > scores[best]:
+            best = x
+    return best
 
 
 @kernel

@@ -153,6 +153,28 @@ class Scratch(NamedTuple):
     fresh: np.ndarray  # (blocks,) what a document's length gains in a new cluster
 
 
+class Sides(NamedTuple):
+    """The two sides of a split while documents are allocated to them."""
+
+    counts: np.ndarray  # (2, features) words so far
+    totals: np.ndarray  # (2, blocks)
+    u: np.ndarray  # (2,) the kernel's sum at the last member; 0: no member yet
+    last: np.ndarray  # (2,) time of the last member
+    wave: np.ndarray  # (2, waves, 2)
+    of: np.ndarray  # (documents,) the side of each document that is allocated
+
+
+def empty_sides(n_features: int, n_blocks: int, n_waves: int, n_docs: int) -> Sides:
+    return Sides(
+        np.zeros((2, n_features)),
+        np.zeros((2, n_blocks)),
+        np.zeros(2),
+        np.zeros(2),
+        np.zeros((2, n_waves, 2)),
+        np.zeros(n_docs, dtype=np.int64),
+    )
+
+
 def records(n: int, dtype: np.dtype[Any]) -> Records:
     """``n`` records of zeros, whose fields are attributes (``records(3, CLUSTER).born``)."""
     return np.zeros(n, dtype=dtype).view(np.recarray)

@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import gammaln
 
 from shoal.base import TopFeatures
-from shoal.streams.history import ClusterHistory
+from shoal.errors import BadInput
+from shoal.streams.history import ClusterHistory, history_of_slot, joined
 from shoal.streams.kernels.table_kernels import add_term
 from shoal.streams.kernels.visit_kernels import open_cluster
 from shoal.streams.kernels.weight_kernels import log_weight, refresh_tail
 from shoal.streams.priors import base_measure
 from shoal.streams.state import arrays as st
 from shoal.streams.state.stream_state import StreamState
+
+if TYPE_CHECKING:
+    from shoal.streams.inference.streaming import Stream
 
 
 def words_of(state: StreamState, slot: int) -> tuple[np.ndarray, np.ndarray]:
@@ -39,16 +44,47 @@ def log_weights(state: StreamState, at: float, slots: np.ndarray | None = None) 
     return np.array([log_weight(links, state.kind, slot, int(links.record.last[slot]), at) for slot in slots])
 
 
-def top_features(state: StreamState, slot: int, n: int) -> TopFeatures:
-    """The features that set a cluster apart from the background."""
+def top_features(stream: Stream, cluster: int, n: int) -> TopFeatures:
+    """The features that set a story, live or retired, apart from the background."""
+    state = stream.state
+    stories = stream.stories.roots(state.clusters.record.id[state.live])
+    slots = state.live[stories == cluster]
     if state.status[0].family == st.GAUSSIAN:
-        mean = state.clusters.moments[slot, :, 0] / max(1, int(state.clusters.record.n_members[slot]))
-        prior = state.prior.gaussian
-        away = (mean - prior[:, 0]) / np.sqrt(prior[:, 3] / prior[:, 2])
-        order = np.argsort(-np.abs(away), kind="stable")[:n]
-        return TopFeatures(order, away[order], "standard deviations from the mean of all")
-    features, amounts = words_of(state, slot)
+        return _top_columns(state, slots, cluster, n)
+    parts = [words_of(state, slot) for slot in slots.tolist()]
+    gone = stream.history.stories(stream.stories.root).get(cluster)
+    if gone is not None:
+        parts.append((np.asarray(gone.features, dtype=np.int64), np.asarray(gone.amounts)))
+    if not parts:
+        raise BadInput(f"no cluster has id {cluster} (below {st.MIN_REPORTED_SIZE} members none is remembered).")
+    features, place = np.unique(np.concatenate([each for each, _ in parts]), return_inverse=True)
+    amounts = np.bincount(place, weights=np.concatenate([each for _, each in parts]), minlength=features.size)
     return lift(state, features, amounts, n)
+
+
+def _top_columns(state: StreamState, slots: np.ndarray, cluster: int, n: int) -> TopFeatures:
+    if not slots.size:
+        raise BadInput(f"no live cluster has id {cluster}.")
+    # sums are kept about the prior's mean
+    mean = state.clusters.moments[slots, :, 0].sum(axis=0) / max(1, state.clusters.record.n_members[slots].sum())
+    prior = state.prior.gaussian
+    away = mean / np.sqrt(prior[:, 3] / prior[:, 2])
+    order = np.argsort(-np.abs(away), kind="stable")[:n]
+    return TopFeatures(order, away[order], "standard deviations from the mean of all")
+
+
+def story_histories(stream: Stream) -> list[ClusterHistory]:
+    """The history of every story: its live clusters and those that are gone."""
+    state = stream.state
+    found = dict(stream.history.stories(stream.stories.root))
+    times, slots = state.window.docs.time[: state.n_docs], state.window.docs.slot[: state.n_docs]
+    by_slot = np.argsort(slots, kind="stable")
+    bounds = np.searchsorted(slots[by_slot], np.arange(len(state.clusters.record) + 1))
+    for slot in state.live.tolist():
+        life = history_of_slot(state, slot, times[by_slot[bounds[slot] : bounds[slot + 1]]])
+        story = stream.stories.root(life.id)
+        found[story] = joined(life, found.get(story), story)
+    return list(found.values())
 
 
 def lift(state: StreamState, features: np.ndarray, amounts: np.ndarray, n: int) -> TopFeatures:

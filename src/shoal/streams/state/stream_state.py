@@ -14,7 +14,7 @@ from shoal.base import storable
 from shoal.errors import ShoalError
 from shoal.streams.kernels import pass_kernels as passes
 from shoal.streams.kernels.table_kernels import room_for
-from shoal.streams.kernels.visit_kernels import open_cluster, put_in, take_out
+from shoal.streams.kernels.visit_kernels import close_cluster, open_cluster, put_in, take_out
 from shoal.streams.state import arrays as st
 from shoal.streams.state.arrays import Clusters, Links, Postings, Prior, Scratch, Tables, Window
 from shoal.streams.time_kernels import StepKernel, TimeKernel
@@ -96,6 +96,23 @@ class StreamState:
         )
         state.set_time(kernel, concentration)
         return state
+
+    def empty_copy(self, seed: int) -> StreamState:
+        """A state with the same parameters and base measure, a copy, and no documents."""
+        now = self.status[0]
+        fresh = StreamState.start(
+            kernel=self.kernel,
+            concentration=self.concentration,
+            family=int(now.family),
+            prior=Prior(*(array.copy() for array in self.prior)),
+            seed=seed,
+            eps=float(now.eps),
+            drift=float(now.drift),
+            floor=float(now.floor),
+            pseudo=(float(now.hits), float(now.misses)),
+        )
+        fresh.status[0].origin = now.origin
+        return fresh
 
     def set_time(self, kernel: TimeKernel, concentration: float) -> None:
         """Use another kernel over time or concentration from now on; sums over the window are recomputed.
@@ -186,9 +203,23 @@ class StreamState:
     def append(self, X: sp.csr_matrix, times: np.ndarray, *, first_number: int) -> tuple[int, int]:
         """Put documents at the end of the window, as yet without a cluster; returns their range."""
         lo, n = self.n_docs, X.shape[0]
-        hi, used = lo + n, int(self.window.starts[lo])
-        self._room_in_window(hi, used + X.nnz)
-        window = self.window
+        hi = lo + n
+        self._room_in_window(hi, int(self.window.starts[lo]) + X.nnz)
+        self._fill(self.window, lo, X, times, first_number)
+        self.status[0].n_docs = hi
+        return lo, hi
+
+    def query(self, X: sp.csr_matrix, times: np.ndarray) -> tuple[Window, Scratch]:
+        """Documents that are only asked about, in a window of their own, and work space of their own."""
+        n, n_blocks = X.shape[0], len(self.prior.blocks)
+        window = st.empty_window(n, X.nnz, n_blocks, self.waves.shape[1], self.window.dense.shape[1])
+        self._fill(window, 0, X, times, 0)
+        longest = int(np.diff(X.indptr).max(initial=0))
+        return window, st.empty_scratch(len(self.clusters.record), longest + 1, n_blocks)
+
+    def _fill(self, window: Window, lo: int, X: sp.csr_matrix, times: np.ndarray, first_number: int) -> None:
+        n = X.shape[0]
+        hi, used = lo + n, int(window.starts[lo])
         docs = window.docs[lo:hi]
         docs.previous = docs.next = docs.slot = -1
         docs.number = np.arange(first_number, first_number + n)
@@ -202,8 +233,12 @@ class StreamState:
         row = np.repeat(np.arange(n), np.diff(X.indptr))
         for at in range(window.lengths.shape[1]):
             window.lengths[lo:hi, at] = np.bincount(row, weights=X.data * (block == at), minlength=n)
-        self.status[0].n_docs = hi
-        return lo, hi
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the arrays."""
+        groups = (self.clusters, self.tables, self.postings, self.window, self.prior)
+        return sum(array.nbytes for group in groups for array in group)
 
     def _room_in_window(self, n_docs: int, n_entries: int) -> None:
         window = self.window
@@ -268,7 +303,7 @@ class StreamState:
             at = passes.place(*self.arrays(), self.events, at, self.n_docs, self.rate, labels, slots)
             if at == self.n_docs:
                 break
-            self._enlarge()
+            self.enlarge()
         self.refresh()
 
     # --- passes -------------------------------------------------------------------------------------------------------
@@ -288,21 +323,29 @@ class StreamState:
             )
             if at == hi:
                 return
-            self._enlarge()
+            self.enlarge()
 
     def resample(
-        self, lo: int, hi: int, *, budget: int, n_best: int, uniforms: np.ndarray, margin: float = math.inf
+        self,
+        lo: int,
+        hi: int,
+        *,
+        budget: int,
+        n_best: int,
+        uniforms: np.ndarray,
+        margin: float = math.inf,
+        births: bool = True,
     ) -> None:
-        """One Gibbs pass over documents lo..hi-1, but those that are sure of their cluster."""
+        """One Gibbs pass over documents lo..hi-1, but those whose cluster won by more than the margin."""
         self.status[0].stamp_now += 1
         at = lo
         while True:
             at = passes.resample(
-                *self.arrays(), self.events, at, hi, self.rate, budget, n_best, margin, uniforms[at - lo :]
+                *self.arrays(), self.events, at, hi, self.rate, budget, n_best, margin, births, uniforms[at - lo :]
             )
             if at == hi:
                 return
-            self._enlarge()
+            self.enlarge()
 
     def sweep(self, uniforms: np.ndarray, *, reach: float, watched: int = -1) -> tuple[np.ndarray, np.ndarray]:
         """One Gibbs sweep over the whole window; returns the conditional of the watched document (log p, ids)."""
@@ -331,7 +374,7 @@ class StreamState:
             )
             if progress[0] == self.n_docs:
                 return log_probs[:written], ids[:written]
-            self._enlarge()
+            self.enlarge()
             slots = len(self.clusters.record)
             active, active_at = st.longer(active, slots), st.longer(active_at, slots, -1)
             log_probs, ids = st.longer(log_probs, slots + 2), st.longer(ids, slots + 2)
@@ -354,6 +397,10 @@ class StreamState:
         self.make_room_for(np.zeros(0, dtype=np.int64))
         return int(open_cluster(self.clusters, self.tables, self.status, born, self.rate))
 
+    def close(self, slot: int) -> None:
+        """An empty cluster is gone."""
+        close_cluster(self.clusters, self.tables, self.postings, self.status, slot)
+
     def move(self, docs: np.ndarray, target: int) -> None:
         """Documents of the window go to this slot, whatever they had before."""
         for i in docs.tolist():
@@ -367,16 +414,16 @@ class StreamState:
         """Room for one more cluster with these features."""
         while self.status[0].n_free < 1:
             self.status[0].need = st.SLOTS
-            self._enlarge()
+            self.enlarge()
         features = features.astype(np.int32)
         while True:
             lack = room_for(self.tables, self.postings, self.status, features, 0, len(features))
             if lack == 0:
                 return
             self.status[0].need = st.TABLES if lack == 1 else st.POSTINGS
-            self._enlarge()
+            self.enlarge()
 
-    def _enlarge(self) -> None:
+    def enlarge(self) -> None:
         """More room for whatever the last kernel asked for; in the large arenas little more than is needed."""
         need = int(self.status[0].need)
         if need == st.SLOTS:
