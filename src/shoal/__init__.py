@@ -22,7 +22,10 @@ _HOMES = {
     "SphericalKMeans": "shoal.kmeans",
     "Suggester": "shoal.suggestion",
     "TimeSensitiveMixture": "shoal.streams",
+    "choose_n_clusters": "shoal.selection",
     "cluster_cards": "shoal.report",
+    "cluster_stability": "shoal.selection",
+    "match_clusters": "shoal.selection",
     "save": "shoal.store",
     "load": "shoal.store",
     "ShoalError": "shoal.errors",
@@ -39,6 +42,7 @@ _ROOMS = [
     "metrics",
     "progress",
     "report",
+    "selection",
     "store",
     "streams",
     "suggestion",
@@ -57,6 +61,9 @@ if TYPE_CHECKING:
     from shoal.families import ExponentialFamilyMixture as ExponentialFamilyMixture
     from shoal.kmeans import SphericalKMeans as SphericalKMeans
     from shoal.report import cluster_cards as cluster_cards
+    from shoal.selection import choose_n_clusters as choose_n_clusters
+    from shoal.selection import cluster_stability as cluster_stability
+    from shoal.selection import match_clusters as match_clusters
     from shoal.store import load as load
     from shoal.store import save as save
     from shoal.streams import TimeSensitiveMixture as TimeSensitiveMixture
