@@ -94,7 +94,7 @@ def test_assign_ignores_counts_and_reports_unknown_features(folder):
     assert first["item"] == "x"
     assert first["cluster"] >= 0
     assert second["cluster"] == -1
-    assert "2 features are not in the model's vocabulary" in done.stderr
+    assert "2 features of items are not in the vocabulary and were ignored" in done.stderr
 
 
 def test_show_lists_clusters_and_one_in_full(folder):

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.options import Quiet, watched
+from shoal.cli.options import Quiet, progress_bars
 
 app = typer.Typer(
     help="From an auction log to back-tested reserve prices.",
@@ -57,7 +57,7 @@ def simulate(
     """
     from shoal.auction import Market, baseline_policy, write_log
 
-    with watched(quiet):
+    with progress_bars(quiet):
         market = Market(keywords, n_days=days, page_views_per_day=views, reacting=reacting, random_state=seed)
         log = market.log(baseline_policy(market, tuning=tuning).policy)
         write_log(log, out)
@@ -82,7 +82,7 @@ def landscape(
     from shoal.auction.export import write_table
     from shoal.auction.landscape import COORDINATES
 
-    with watched(quiet):
+    with progress_bars(quiet):
         land = landscapes(read_log(log), coordinates=coordinates)
     names = COORDINATES[coordinates]
     columns: dict[str, Any] = {"keyword_id": land.keywords, "page_views": land.page_views, "shown_bids": land.n_bids}
@@ -123,7 +123,7 @@ def cluster(
     from shoal.auction import cluster_keywords, landscapes, read_log
     from shoal.auction.export import write_table
 
-    with watched(quiet):
+    with progress_bars(quiet):
         land = landscapes(read_log(log), coordinates=coordinates)
         labels = cluster_keywords(land, clusters, method=method, random_state=seed)
     if out is not None:
@@ -164,7 +164,7 @@ def replay(
     from shoal.auction.export import write_table
     from shoal.auction.recommend import best_clicks
 
-    with watched(quiet):
+    with progress_bars(quiet):
         logged = read_log(log)
         settings = (
             Settings.absolute(logged, n_reserves=reserves) if absolute else Settings.relative(n_reserves=reserves)
@@ -218,7 +218,7 @@ def optimize(
     from shoal.auction.recommend import best_clicks
 
     goals = _goals(maximize, clicks, revenue, mainline_yield, ad_yield)
-    with watched(quiet):
+    with progress_bars(quiet):
         logged = read_log(log)
         table = run(logged, by_day=True, clicks_from=best_clicks(logged))
         plan = recommend(
@@ -265,7 +265,7 @@ def report(
     from shoal.auction.demo import propose_and_report
 
     goals = _goals(maximize, clicks, revenue, mainline_yield, ad_yield)
-    with watched(quiet):
+    with progress_bars(quiet):
         found = propose_and_report(
             read_log(log), out, n_clusters=clusters, random_state=seed, keywords=keyword or (), **goals
         )
@@ -288,7 +288,7 @@ def demo(
     """
     from shoal.auction.demo import demo as run
 
-    with watched(quiet):
+    with progress_bars(quiet):
         found = run(out)
     print(found.evaluation.table())
     print(f"\n{found.evaluation.warning}\n")

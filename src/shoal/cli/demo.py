@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import Quiet, watched
+from shoal.cli.options import Quiet, progress_bars
 
 
 class Job(StrEnum):
@@ -29,13 +29,22 @@ def demo(
 
     Example: shoal demo --out shoal-demo
     """
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     if job is Job.auction:
         from shoal.cli.auction import demo as auction_demo
 
         auction_demo(out, quiet=quiet)
     else:
         cluster_packages(out, quiet=quiet)
+
+
+def make_folder(out: Path) -> None:
+    from shoal.errors import BadSource
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadSource(f"--out {out}: the folder cannot be made ({error.strerror}). Give another.") from None
 
 
 def cluster_packages(out: Path, *, quiet: bool) -> None:
@@ -48,7 +57,7 @@ def cluster_packages(out: Path, *, quiet: bool) -> None:
     from shoal.report import write_report
 
     timings = {}
-    with watched(quiet):
+    with progress_bars(quiet):
         began = perf_counter()
         dataset = datasets.debian_packages()
         timings["reading"] = perf_counter() - began
@@ -60,10 +69,10 @@ def cluster_packages(out: Path, *, quiet: bool) -> None:
         title = "Debian packages by their tags"
         page = write_report(out / "report.html", model, dataset, title=title, timings=timings)
         cards = cluster_cards(model, dataset)
-    print_cards(cards, 25, says=f"{len(dataset):,} Debian packages in {len(cards)} clusters, the largest first")
-    given = ["use::gameplaying", "interface::text-mode"]
-    print(f"\nWhat goes with {' and '.join(given)}:")
-    print_suggestions(model.suggest(given, n=6))
+    print_cards(cards, 25, caption=f"{len(dataset):,} Debian packages in {len(cards)} clusters, the largest first")
+    observed = ["use::gameplaying", "interface::text-mode"]
+    print(f"\nWhat goes with {' and '.join(observed)}:")
+    print_suggestions(model.suggest(observed, n=6))
     print(f"\nmodel:   {saved}    (look around: shoal show {saved} --cluster {cards[0].id})")
-    print(f"         shoal suggest {saved} {' '.join(given)} --reject role::program")
+    print(f"         shoal suggest {saved} {' '.join(observed)} --reject role::program")
     print(f"report:  {page.resolve()}    (opens in any browser, no network needed)")

@@ -6,18 +6,14 @@ from typing import Annotated
 
 import typer
 
-from shoal.cli.options import Features, Item, Json, Label, ModelFile, Owner, Quiet, Source, Text, Weight, given, watched
+from shoal.cli.options import ColumnFlags, Json, ModelFile, Quiet, Source, progress_bars, takes_flags
 
 
+@takes_flags
 def evaluate(
     model: ModelFile,
     source: Source,
-    label: Label = None,
-    owner: Owner = None,
-    item: Item = None,
-    features: Features = None,
-    text: Text = None,
-    weight: Weight = None,
+    flags: ColumnFlags,
     bits: Annotated[bool, typer.Option("--bits", help="Variation of information in bits instead of nats.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
@@ -32,24 +28,23 @@ def evaluate(
     from shoal.cli.output import print_facts, print_json
     from shoal.errors import BadInput
 
-    if label is None and owner is None:
+    if flags.label is None and flags.owner is None:
         raise BadInput("nothing to compare with: give --label COLUMN, --owner COLUMN, or both.")
-    with watched(quiet):
+    with progress_bars(quiet):
         loaded = load(model)
-        columns = given(label=label, owner=owner, item=item, features=features, text=text, weight=weight)
-        dataset = read(source, recipe=loaded, **columns)
+        dataset = read(source, options=flags.options(recipe=loaded))
         labels, scores = loaded.assign(dataset)
     facts: dict[str, float] = {
         "items": len(dataset),
         "clusters": len(np.unique(labels[labels >= 0])),
-        "nowhere": int((labels < 0).sum()),
+        "unassigned": int((labels < 0).sum()),
     }
     if np.isfinite(scores).any():
         facts["mean_score"] = float(np.nanmean(scores))
-    if label is not None:
+    if flags.label is not None:
         unit = "bits" if bits else "nats"
-        scores = metrics.evaluate(dataset.labels, labels, base=unit)
-        facts |= {f"vi_{unit}" if name == "vi" else name: value for name, value in scores.items()}
-    if owner is not None:
+        found = metrics.evaluate(dataset.labels, labels, base=unit)
+        facts = {f"vi_{unit}" if name == "vi" else name: value for name, value in found.items()} | facts
+    if flags.owner is not None:
         facts["owner_entropy"] = metrics.owner_entropy(dataset.owners, labels)
     print_json(facts) if as_json else print_facts(facts)

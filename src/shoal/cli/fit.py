@@ -5,122 +5,190 @@ from __future__ import annotations
 import time as clock
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from shoal.cli.models import CHOICES, Model, build, settings_of
-from shoal.cli.options import (
-    Features,
-    Item,
-    Json,
-    Label,
-    Owner,
-    Quiet,
-    Rows,
-    Source,
-    Text,
-    Time,
-    Weight,
-    watched,
-)
+from shoal.cli.options import Overwrite, PrintFlags, ReadFlags, Source, progress_bars, takes_flags
+
+if TYPE_CHECKING:
+    from shoal.data import Dataset, ReadOptions
 
 
+@takes_flags
 def fit(
     source: Source,
-    model: Annotated[Model, typer.Option("--model", "-m", help="Which model.")] = Model.kmeans,
+    flags: ReadFlags,
+    shown: PrintFlags,
+    model: Annotated[
+        Model, typer.Option("--model", "-m", help="Which model; auto looks at the table and says what it took.")
+    ] = Model.kmeans,
     clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="How many clusters.")] = None,
-    item: Item = None,
-    features: Features = None,
-    text: Text = None,
-    weight: Weight = None,
-    time: Time = None,
-    owner: Owner = None,
-    label: Label = None,
-    delimiter: Annotated[str | None, typer.Option(help="What separates features in a text column.")] = None,
-    weighting: Annotated[str | None, typer.Option(help="binary, count or tfidf; else what the model wants.")] = None,
-    min_items: Annotated[int, typer.Option(min=1, help="Drop features seen in fewer items.")] = 1,
-    max_features: Annotated[int | None, typer.Option(min=1, help="Drop items with more features.")] = None,
-    stop_words: Annotated[str | None, typer.Option(help="'english' drops its common words.")] = None,
-    bigrams: Annotated[bool, typer.Option("--bigrams", help="Pairs of neighbouring words are features too.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Makes the answer repeatable.")] = 0,
+    seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the model.")
     ] = None,
+    batch_rows: Annotated[
+        int | None, typer.Option("--batch-rows", min=1, help="Read so many rows at a time: memory stays flat.")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the model here.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report here.")] = None,
-    rows: Rows = 20,
-    as_json: Json = False,
-    quiet: Quiet = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Cluster the rows of SOURCE, show the clusters, and save the model.
 
     Example: shoal fit clicks.parquet --model kmeans -k 500 --item id --features tags --out clicks.shoal
     """
-    from shoal import read, save
-    from shoal.cli.output import print_cards, print_facts, print_json
-    from shoal.errors import Interrupted
-    from shoal.progress import say
-    from shoal.report import cluster_cards, write_report
+    from shoal.cli.outputs import check_outputs
+    from shoal.cli.source import rereadable
+    from shoal.errors import InterruptedWarning
+    from shoal.progress import message
 
-    wanted: dict[str, Any] = {"random_state": seed} | settings_of(settings or [])
-    if clusters is not None:
-        wanted["n_clusters"] = clusters
-    estimator = build(model, wanted)
-    timings: dict[str, float] = {}
-    with watched(quiet), warnings.catch_warnings(record=True) as caught:
+    check_outputs({"--out": out, "--report": report}, inputs=[source], overwrite=overwrite)
+    wanted = drop_unset(random_state=seed, n_clusters=clusters) | settings_of(settings or [])
+    if model is not Model.auto:
+        estimator = build(model, wanted)  # a wrong option is refused before anything is read
+    with progress_bars(shown.quiet), rereadable(source) as again, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        began = clock.perf_counter()
-        dataset = read(
-            source,
-            item=item,
-            features=features,
-            text=text,
-            weight=weight,
-            time=time,
-            owner=owner,
-            label=label,
-            delimiter=delimiter,
-            weighting=weighting or CHOICES[model].weighting,
-            min_items=min_items,
-            max_features=max_features,
-            stop_words=stop_words,
-            bigrams=bigrams,
-        )
-        timings["reading"] = clock.perf_counter() - began
-        say(f"read {len(dataset):,} items x {dataset.X.shape[1]:,} features in {timings['reading']:.1f} s")
-        began = clock.perf_counter()
-        estimator.fit(dataset)  # type: ignore[attr-defined]
-        timings["fitting"] = clock.perf_counter() - began
+        if model is Model.auto:
+            model, more = automatic_model(again, flags)
+            estimator = build(model, more | wanted)
+        work = Work(estimator, reading_options(model, flags, wanted), again)
+        work.fit(batch_rows)
         if out is not None:
-            began = clock.perf_counter()
-            save(out, estimator, dataset=dataset)
-            timings["saving"] = clock.perf_counter() - began
-        cards = cluster_cards(estimator, dataset)
-        if report is not None:
-            write_report(report, estimator, dataset, title=f"Clusters of {source}", timings=timings)
-        for warning in {str(w.message) for w in caught}:
-            say(f"note: {warning}")
-
-    facts = {
-        "model": type(estimator).__name__,
-        "items": len(dataset),
-        "features": dataset.X.shape[1],
-        "clusters": sum(card.size > 0 for card in cards),
-        "mean_similarity": getattr(estimator, "mean_similarity_", None),
-        "iterations": getattr(estimator, "n_iter_", None),
-        "converged": getattr(estimator, "converged_", None),
-        "empty_rows": dataset.summary.get("empty_rows"),
-        **{f"seconds_{name}": round(seconds, 3) for name, seconds in timings.items()},
-        "saved": str(out) if out else None,
-        "report": str(report) if report else None,
-    }
-    facts = {name: value for name, value in facts.items() if value is not None}
-    if as_json:
-        print_json(facts)
-    else:
-        print_cards(cards, rows)
-        print()
-        print_facts(facts)
-    if any(issubclass(w.category, Interrupted) for w in caught):
+            work.save(out)
+        cards = work.finish(report, title=f"Clusters of {source}")
+        for warning in dict.fromkeys(str(w.message) for w in caught):
+            message(f"note: {warning}")
+    show_result(work.facts(cards, out, report), cards, shown)
+    if any(issubclass(w.category, InterruptedWarning) for w in caught):
         raise typer.Exit(1)
+
+
+def drop_unset(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def automatic_model(source: str, flags: ReadFlags) -> tuple[Model, dict[str, Any]]:
+    """The model that suits the table, reported with the reason."""
+    from shoal.cli.automatic import choose_model
+    from shoal.progress import message
+
+    choice = choose_model(source, flags.options())
+    message(f"--model auto takes {choice.model}: {choice.reason}")
+    if choice.numeric:
+        flags.numeric = True
+    if choice.time is not None:
+        flags.time = choice.time
+    return choice.model, choice.settings
+
+
+def reading_options(model: Model, flags: ReadFlags, wanted: dict[str, Any]) -> ReadOptions:
+    """As the user says; else weighted as the model prefers, and by number columns where the family is for numbers."""
+    by_name = flags.features or flags.text or flags.feature
+    if wanted.get("family") == "gaussian" and flags.numeric is None and not by_name:
+        flags.numeric = True
+    numeric = flags.numeric or flags.columns
+    weighting = flags.weighting or ("count" if numeric else CHOICES[model].weighting)
+    return flags.options(weighting=weighting)
+
+
+class Work:
+    """A fit with its timings, and what there is to say about it afterwards."""
+
+    def __init__(self, estimator: Any, options: ReadOptions, source: str) -> None:
+        self.estimator, self.options, self.source = estimator, options, source
+        self.timings: dict[str, float] = {}
+        self.dataset: Dataset | None = None  # the rows; of a fit in batches the last of them
+        self.n_items = self.n_empty = 0
+        self.in_batches = False
+
+    def fit(self, batch_rows: int | None) -> None:
+        if batch_rows is None:
+            self._fit_whole()
+        else:
+            self._fit_batches(batch_rows)
+
+    def _fit_whole(self) -> None:
+        from shoal import read
+        from shoal.progress import message
+
+        with self.timed("reading"):
+            self.dataset = read(self.source, options=self.options)
+        self.n_items, self.n_empty = len(self.dataset), self.dataset.summary.get("empty_rows", 0)
+        seconds = self.timings["reading"]
+        message(f"read {self.n_items:,} items x {self.dataset.X.shape[1]:,} features in {seconds:.1f} s")
+        with self.timed("fitting"):
+            self.estimator.fit(self.dataset)
+
+    def _fit_batches(self, batch_rows: int) -> None:
+        from shoal import read_batches
+
+        self.in_batches = True
+        with self.timed("fitting"):
+            for batch in read_batches(self.source, batch_rows=batch_rows, memory_mb=250, options=self.options):
+                self.estimator.partial_fit(batch)
+                self.n_items += len(batch)
+                self.n_empty += batch.summary["empty_rows"]
+                batch.summary |= {"rows": self.n_items, "empty_rows": self.n_empty}
+                self.dataset = batch
+
+    def save(self, out: Path) -> None:
+        """A model that cannot be saved where it was asked for is saved elsewhere rather than lost."""
+        from shoal import save
+        from shoal.cli.rescue import rescued
+
+        with self.timed("saving"), rescued(self.estimator, self.dataset):
+            save(out, self.estimator, dataset=self.dataset)
+
+    def finish(self, report: Path | None, title: str) -> list[Any]:
+        from shoal.report import cluster_cards, write_report
+
+        rows = None if self.in_batches else self.dataset
+        if report is not None:
+            write_report(report, self.estimator, rows, title=title, timings=self.timings)
+        return cluster_cards(self.estimator, rows)
+
+    def timed(self, what: str) -> Timer:
+        return Timer(what, self.timings)
+
+    def facts(self, cards: list[Any], out: Path | None, report: Path | None) -> dict[str, Any]:
+        facts = {
+            "model": type(self.estimator).__name__,
+            "items": self.n_items,
+            "features": self.dataset.X.shape[1] if self.dataset is not None else None,
+            "clusters": sum(card.size > 0 for card in cards),
+            "mean_similarity": getattr(self.estimator, "mean_similarity_", None),
+            "iterations": getattr(self.estimator, "n_iter_", None),
+            "converged": getattr(self.estimator, "converged_", None),
+            "empty_rows": self.n_empty,
+            **{f"seconds_{name}": round(seconds, 3) for name, seconds in self.timings.items()},
+            "saved": str(out) if out else None,
+            "report": str(report) if report else None,
+        }
+        return {name: value for name, value in facts.items() if value is not None}
+
+
+class Timer:
+    """Adds the seconds of a block to a table of timings."""
+
+    def __init__(self, what: str, timings: dict[str, float]) -> None:
+        self.what, self.timings = what, timings
+
+    def __enter__(self) -> None:
+        self.began = clock.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.timings[self.what] = clock.perf_counter() - self.began
+
+
+def show_result(facts: dict[str, Any], cards: list[Any], shown: PrintFlags) -> None:
+    from shoal.cli.output import print_cards, print_facts, print_json
+
+    if shown.as_json:
+        print_json(facts)
+        return
+    print_cards(cards, shown.rows)
+    print()
+    print_facts(facts)

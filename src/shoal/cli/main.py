@@ -12,13 +12,16 @@ from shoal import __version__
 from shoal.cli import auction
 from shoal.cli.assign import assign
 from shoal.cli.demo import demo
+from shoal.cli.edit import edit
 from shoal.cli.evaluate import evaluate
+from shoal.cli.failure import exit_code_of
 from shoal.cli.fit import fit
+from shoal.cli.learn import learn
+from shoal.cli.merge import merge
 from shoal.cli.report import report
 from shoal.cli.show import show
 from shoal.cli.suggest import suggest
 from shoal.cli.warm_up import warm_up
-from shoal.errors import ShoalError
 
 app = typer.Typer(
     name="shoal",
@@ -29,7 +32,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, assign, show, suggest, evaluate, report, warm_up):
+for command in (demo, fit, learn, assign, show, suggest, edit, merge, evaluate, report, warm_up):
     app.command()(command)
 app.add_typer(auction.app, name="auction")
 
@@ -49,12 +52,21 @@ def _options(
 
 
 def run() -> None:
-    """The console script. Exit code 0: done. 1: stopped early or a bug. 2: the input or an option is wrong."""
+    """The console script. Exit code 0: done. 1: stopped early or a bug. 2: the input, an option or the system."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):  # names that the terminal's encoding lacks are written as escapes
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app()
-    except ShoalError as error:
-        print(f"shoal: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:  # the reader of our output went away, as `head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        try:
+            app()
+        except SystemExit as done:
+            if sys.stdout is not None:
+                sys.stdout.flush()  # a full disk shows here, and not when nobody can be told
+            sys.exit(done.code)
+    except SystemExit:
+        raise
+    except BaseException as error:
+        code = exit_code_of(error)
+        if sys.stdout is not None:  # what is left in it can no longer be written
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(code)

@@ -2,47 +2,161 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+import inspect
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
+
+if TYPE_CHECKING:
+    from shoal.data import ReadOptions
 
 Source = Annotated[
     str,
     typer.Argument(
-        metavar="SOURCE", help="Parquet, CSV, TSV, JSON lines, .npz or svmlight file, a glob, a SELECT, or - for stdin."
+        metavar="SOURCE",
+        help="Parquet, CSV, TSV, JSON lines, text, .npz or svmlight file, folder or pattern, a SELECT, or - for stdin.",
     ),
 ]
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that 'shoal fit' saved.")]
-Item = Annotated[str | None, typer.Option("--item", help="Column that names the item.", rich_help_panel="Columns")]
-Features = Annotated[
-    str | None, typer.Option("--features", help="Column with the features: a list, or text with a delimiter.")
-]
-Text = Annotated[str | None, typer.Option("--text", help="Column with text to cut into words.")]
-Weight = Annotated[str | None, typer.Option("--weight", help="Column with weights (long tables).")]
-Time = Annotated[str | None, typer.Option("--time", help="Column with the time: ISO, epoch seconds or milliseconds.")]
-Owner = Annotated[str | None, typer.Option("--owner", help="Column with the owner of the item.")]
-Label = Annotated[str | None, typer.Option("--label", help="Column with known labels.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 Rows = Annotated[int, typer.Option("--rows", "-n", min=1, help="How many clusters to print.")]
+TableOut = Annotated[
+    Path | None, typer.Option("--out", "-o", help="A .csv, .jsonl or .parquet file; standard output otherwise.")
+]
+ModelOut = Annotated[
+    Path | None, typer.Option("--out", "-o", help="Save the changed model here instead of in MODEL itself.")
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files even if shoal did not write them.")]
+Label = Annotated[str | None, typer.Option("--label", help="Column with known labels.")]
+Owner = Annotated[str | None, typer.Option("--owner", help="Column with the owner of the item.")]
+
+
+@dataclass
+class ColumnFlags:
+    """Which column plays which part, and how this source is written: for commands that have a model's recipe."""
+
+    item: Annotated[str | None, typer.Option("--item", help="Column that names the item.")] = None
+    features: Annotated[
+        str | None, typer.Option("--features", help="Column with the features: a list, or text with a delimiter.")
+    ] = None
+    text: Annotated[
+        str | None, typer.Option("--text", help="Column with text to cut into words; - if each line is a text.")
+    ] = None
+    feature: Annotated[
+        str | None, typer.Option("--feature", help="Column with one feature per row; rows of an item are gathered.")
+    ] = None
+    weight: Annotated[str | None, typer.Option("--weight", help="Column with weights (long tables, lists).")] = None
+    time: Annotated[
+        str | None, typer.Option("--time", help="Column with the time: ISO, epoch seconds or milliseconds.")
+    ] = None
+    owner: Owner = None
+    label: Label = None
+    delimiter: Annotated[str | None, typer.Option("--delimiter", help="What separates features in a text column.")] = (
+        None
+    )
+    time_format: Annotated[
+        str | None, typer.Option("--time-format", help="How times are written, such as dd/mm/yyyy.")
+    ] = None
+    encoding: Annotated[
+        str | None, typer.Option("--encoding", help="Of the file, such as latin-1 or utf-16; UTF-8 otherwise.")
+    ] = None
+    format: Annotated[
+        str | None, typer.Option("--format", help="csv, tsv, jsonl, json, parquet, lines, npz or svmlight.")
+    ] = None
+
+    def options(self, **more: Any) -> ReadOptions:
+        """What the user gave, as the library takes it."""
+        from shoal.data import ReadOptions
+
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        columns = given.pop("columns", None)
+        if columns:
+            given["numeric"] = [name.strip() for name in columns.split(",")]
+        return ReadOptions(**drop_none(**(given | more)))
+
+
+@dataclass
+class ReadFlags(ColumnFlags):
+    """Everything about reading: for commands that begin a model."""
+
+    numeric: Annotated[
+        bool | None, typer.Option("--numeric", help="Every column of numbers is a feature and its number the value.")
+    ] = None
+    columns: Annotated[
+        str | None, typer.Option("--columns", help="Only these columns of numbers, separated by commas.")
+    ] = None
+    weighting: Annotated[
+        str | None, typer.Option("--weighting", help="binary, count or tfidf; the default depends on the model.")
+    ] = None
+    min_items: Annotated[int, typer.Option("--min-items", min=1, help="Drop features seen in fewer items.")] = 1
+    max_features: Annotated[
+        int | None, typer.Option("--max-features", min=1, help="Drop items with more features.")
+    ] = None
+    stop_words: Annotated[str | None, typer.Option("--stop-words", help="'english' drops its common words.")] = None
+    bigrams: Annotated[bool, typer.Option("--bigrams", help="Pairs of neighboring words are features too.")] = False
+
+
+@dataclass
+class PrintFlags:
+    """How a command shows what it did."""
+
+    rows: Rows = 20
+    as_json: Json = False
+    quiet: Quiet = False
+
+
+def takes_flags(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of each parameter that is a dataclass of flags, which it then gets as one object."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
+    flags = {name: get_type_hints(group, include_extras=True) for name, group in groups.items()}
+
+    @functools.wraps(command)
+    def with_flags(**arguments: Any) -> None:
+        made = {
+            name: group(**{flag: arguments.pop(flag) for flag in flags[name]})  # type: ignore[operator]
+            for name, group in groups.items()
+        }
+        command(**arguments, **made)
+
+    parameters: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name not in groups:
+            parameters.append(parameter.replace(annotation=hints[parameter.name], kind=parameter.KEYWORD_ONLY))
+            continue
+        parameters += [
+            inspect.Parameter(
+                field.name,
+                parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=flags[parameter.name][field.name],
+            )
+            for field in fields(groups[parameter.name])
+        ]
+    with_flags.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    with_flags.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return with_flags
 
 
 @contextmanager
-def watched(quiet: bool) -> Iterator[None]:
+def progress_bars(quiet: bool) -> Iterator[None]:
     """Progress on standard error for the work inside, unless ``quiet``."""
     from shoal import progress
 
-    with nullcontext() if quiet else progress.shown():
+    with nullcontext() if quiet else progress.show_progress():
         yield
 
 
-def given(**options: Any) -> dict[str, Any]:
+def drop_none(**options: Any) -> dict[str, Any]:
     """The options that the user did give.
 
-    >>> given(item="id", text=None)
+    >>> drop_none(item="id", text=None)
     {'item': 'id'}
     """
     return {name: value for name, value in options.items() if value is not None}

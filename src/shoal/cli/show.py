@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from shoal.cli.options import Json, ModelFile, Rows
+
+if TYPE_CHECKING:
+    from shoal.report import ClusterCard
 
 
 def show(
@@ -17,36 +20,37 @@ def show(
 ) -> None:
     """Show the clusters of a saved MODEL, largest first, or one of them in full.
 
+    Cohesion is the mean similarity of a cluster's items to its center, or the mean probability, by model.
+
     Example: shoal show clicks.shoal --cluster 17
     """
     from shoal import load
-    from shoal.cli.output import as_text, cards_as_json, print_cards, print_facts, print_json
+    from shoal.cli.output import cards_as_json, print_cards, print_json
     from shoal.errors import BadInput
     from shoal.report import cluster_cards
 
-    loaded = load(model)
-    cards = cluster_cards(loaded, n_features=20 if cluster is not None else 10, n_items=10)
+    cards = cluster_cards(load(model), n_features=20 if cluster is not None else 10, n_items=10)
     if cluster is None:
-        if as_json:
-            print_json(cards_as_json(cards))
-        else:
-            print_cards(cards, rows)
+        print_json(cards_as_json(cards)) if as_json else print_cards(cards, rows)
         return
     found = [card for card in cards if card.id == cluster]
     if not found:
         ids = sorted(card.id for card in cards)
-        raise BadInput(f"--cluster {cluster}: {model} has no such cluster. Its ids run from {ids[0]} to {ids[-1]}.")
-    card = found[0]
-    if as_json:
-        print_json(cards_as_json([card])[0])
-        return
-    print_facts(
-        {"cluster": card.id, "name": card.name, "items": f"{card.size:,} ({card.share:.2%})", "cohesion": card.cohesion}
-    )
+        known = f"Its ids run from {ids[0]} to {ids[-1]}." if ids else "It has no clusters."
+        raise BadInput(f"--cluster {cluster}: {model} has no such cluster. {known}")
+    print_json(cards_as_json(found)[0]) if as_json else print_card(found[0])
+
+
+def print_card(card: ClusterCard) -> None:
+    """One cluster in full."""
+    from shoal.cli.output import as_text, print_facts, shown
+
+    size = f"{card.size:,} ({card.share:.2%})"
+    print_facts({"cluster": card.id, "name": card.name, "items": size, "cohesion": card.cohesion})
     print(f"\nfeatures ({card.meaning}{f', and {card.bounded} in brackets' if card.bounded else ''})")
     for fact in card.features:
         interval = f"  [{as_text(fact.low)}, {as_text(fact.high)}]" if fact.low is not None else ""
-        print(f"  {fact.value:>10.4g}  {fact.name}{interval}")
+        print(f"  {fact.value:>10.4g}  {shown(fact.name)}{interval}")
     print("\ntypical items")
     for name, score in card.items:
-        print(f"  {'' if score is None else f'{score:.4f}':>10}  {name}")
+        print(f"  {'' if score is None else f'{score:.4f}':>10}  {shown(str(name))}")

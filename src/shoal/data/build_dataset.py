@@ -126,10 +126,12 @@ def report(dataset: Dataset) -> None:
     """Report what a person would want to know about the reading."""
     facts = dataset.summary
     reported = {
-        "empty_rows": "items have no features; they are kept as empty rows",
+        "empty_rows": "items have no feature that is known; they are kept as empty rows"
+        if facts.get("unknown_features")
+        else "items have no features; they are kept as empty rows",
         "features_dropped": "features were left out, being in too few items (min_items)",
         "items_dropped": "items were left out, having too many features (max_features)",
-        "unknown_features": "times a feature was not in the vocabulary, and ignored",
+        "unknown_features": "features of items are not in the vocabulary and were ignored",
         "missing_times": "items have no time",
     }
     for fact, words in reported.items():
