@@ -115,8 +115,8 @@ def test_a_million_items_quickly():
 
 def test_evaluate_gives_plain_numbers():
     scores = metrics.evaluate(["a", "a", "b"], [0, 0, -1], owners=[1, 1, 2], clutter=-1, base="bits")
-    assert scores["nowhere"] == 1
-    assert scores["clusters"] == 2
+    assert scores["unassigned"] == 1
+    assert scores["clusters"] == 1
     assert scores["owner_entropy"] == scores["owner_entropy_without_clutter"] == 0
     assert {type(value) for value in scores.values()} == {int, float}
 

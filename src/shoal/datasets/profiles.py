@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.datasets.pack import as_dataset, as_generator, require_at_least
+from shoal.datasets._common import as_dataset, as_generator, require_at_least
 from shoal.threads import row_blocks
 
 if TYPE_CHECKING:

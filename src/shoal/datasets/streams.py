@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.datasets._common import as_dataset, as_generator, require_at_least
 from shoal.datasets.kernels import count_words, draw_threads, draw_urn_words
-from shoal.datasets.pack import as_dataset, as_generator, require_at_least
 from shoal.datasets.zipf import SHIFT
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.datasets._common import as_dataset, as_generator, require_at_least, require_share
 from shoal.datasets.kernels import count_words, draw_documents, draw_keyword_sets
-from shoal.datasets.pack import as_dataset, as_generator, require_at_least, require_share
 from shoal.errors import BadInput
 from shoal.threads import ordered_map, row_blocks
 

@@ -1,15 +1,16 @@
 """How good are the groups? Measures against a known truth, against owners, and of suggestions.
 
-Labels are whole numbers or text. ``-1`` (or a missing value) marks an item that belongs nowhere; each measure that
+Labels are whole numbers or text. ``-1`` (or a missing value) marks an item that is unassigned; each measure that
 compares labels takes ``outliers``:
 
 - ``"cluster"`` (default): all such items form one more cluster, which is also how scikit-learn reads -1;
 - ``"singletons"``: each such item is a cluster of its own, so leaving an item out is neither joined nor rewarded;
-- ``"drop"``: items that belong nowhere on either side are left out, so only what was clustered is judged.
+- ``"drop"``: items that are unassigned on either side are left out, so only what was clustered is compared.
 
 All of them take memory in proportion to the number of items.
 """
 
+from shoal.metrics.cohesion import silhouette, silhouette_samples
 from shoal.metrics.evaluation import evaluate
 from shoal.metrics.owners import owner_entropy
 from shoal.metrics.pairs import PairRates, PairROC, pair_rates, pair_roc, same_cluster_matrix
@@ -41,6 +42,8 @@ __all__ = [
     "PairROC",
     "same_cluster_matrix",
     "owner_entropy",
+    "silhouette",
+    "silhouette_samples",
     "recall_at",
     "ndcg_at",
     "contingency",

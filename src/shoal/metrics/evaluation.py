@@ -9,7 +9,7 @@ import numpy as np
 from shoal.metrics.owners import owner_entropy
 from shoal.metrics.pairs import rates_of
 from shoal.metrics.partitions import ari_of, b_cubed_of, nmi_of, purity_of, v_of, vi_of
-from shoal.metrics.tables import coded, meetings
+from shoal.metrics.tables import coded, pair_counts
 
 
 def evaluate(
@@ -29,13 +29,13 @@ def evaluate(
     >>> scores["items"], scores["classes"], scores["clusters"], round(scores["nmi"], 3), scores["purity"]
     (4, 2, 3, 0.8, 1.0)
     """
-    table = meetings(truth, labels, outliers)
+    table = pair_counts(truth, labels, outliers)
     rates, v, cubed = rates_of(table), v_of(table), b_cubed_of(table)
     scores: dict[str, float] = {
         "items": table.n,
-        "nowhere": int((coded(labels, "labels")[0] < 0).sum()),
-        "classes": int(table.sizes_a.size),
-        "clusters": int(table.sizes_b.size),
+        "unassigned": int((coded(labels, "labels")[0] < 0).sum()),
+        "classes": len(coded(truth, "truth")[1]),
+        "clusters": len(coded(labels, "labels")[1]),
         "nmi": nmi_of(table, "arithmetic"),
         "nmi_geometric": nmi_of(table, "geometric"),
         "ari": ari_of(table),

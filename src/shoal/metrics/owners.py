@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.errors import BadInput
 from shoal.metrics.partitions import unit
-from shoal.metrics.tables import coded, meetings
+from shoal.metrics.tables import coded, pair_counts
 
 
 def owner_entropy(owners: Any, labels: Any, *, clutter: int | None = None, base: str = "nats") -> float:
@@ -33,7 +33,7 @@ def owner_entropy(owners: Any, labels: Any, *, clutter: int | None = None, base:
     kept = who >= 0
     if clutter is not None:
         kept &= labels != clutter
-    table = meetings(who[kept], labels[kept], "cluster")
+    table = pair_counts(who[kept], labels[kept], "cluster")
     if not table.n:
         return 0.0
     return float((table.together * np.log(table.in_a / table.together)).sum() / table.n) / unit(base)

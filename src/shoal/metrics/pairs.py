@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from shoal.errors import BadInput
 from shoal.metrics.kernels import count_pairs_above
 from shoal.metrics.partitions import n_pairs
-from shoal.metrics.tables import Meetings, coded, coded_pair, is_sparse, meetings
+from shoal.metrics.tables import PairCounts, coded, coded_pair, is_sparse, pair_counts
 from shoal.threads import ordered_map, row_blocks
 
 BLOCK_ROWS = 256
@@ -39,7 +39,7 @@ def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str
 
     ``labels`` is one label for each item, or soft memberships (n_items, n_clusters), dense or CSR: then a pair is put
     together if ``sum_l r_il r_jl > threshold``. No n x n array is made. NaN where there is no pair to judge.
-    With memberships, ``outliers`` speaks of the truth alone: an item that belongs nowhere has a row of zeros.
+    With memberships, ``outliers`` speaks of the truth alone: an item that is unassigned has a row of zeros.
 
     >>> pair_rates([0, 0, 1, 1], [0, 0, 0, 1])
     PairRates(tpr=0.5, fpr=0.5)
@@ -49,7 +49,7 @@ def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str
     if is_sparse(labels) or np.ndim(labels) == 2:
         roc = pair_roc(truth, labels, thresholds=[threshold], outliers=outliers)
         return PairRates(float(roc.tpr[0]), float(roc.fpr[0]))
-    return rates_of(meetings(truth, labels, outliers))
+    return rates_of(pair_counts(truth, labels, outliers))
 
 
 def pair_roc(truth: Any, proba: Any, *, thresholds: Any = None, outliers: str = "cluster") -> PairROC:
@@ -108,7 +108,7 @@ def same_cluster_matrix(clustering: Any, *, max_items: int = 5000) -> np.ndarray
     return total
 
 
-def rates_of(table: Meetings) -> PairRates:
+def rates_of(table: PairCounts) -> PairRates:
     together, true, put = (n_pairs(sizes) for sizes in (table.together, table.sizes_a, table.sizes_b))
     false = table.n * (table.n - 1) // 2 - true
     return PairRates(together / true if true else np.nan, (put - together) / false if false else np.nan)
@@ -139,7 +139,7 @@ def _counts_above(truth: np.ndarray, members: Any, thresholds: np.ndarray) -> tu
     certain = (2 * (rest + ROUNDING) <= thresholds[0]) & ((best - ROUNDING).clip(0) ** 2 > thresholds[-1])
     hard = np.asarray(members.argmax(axis=1)).ravel()[certain]
     same, different = np.zeros((2, thresholds.size + 1), np.int64)
-    table = meetings(truth[certain], hard, "cluster")
+    table = pair_counts(truth[certain], hard, "cluster")
     together, true, put = (n_pairs(sizes) for sizes in (table.together, table.sizes_a, table.sizes_b))
     same[-1], same[0] = together, true - together
     different[-1] = put - together

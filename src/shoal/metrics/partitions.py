@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from shoal.errors import BadInput
-from shoal.metrics.tables import Meetings, meetings
+from shoal.metrics.tables import PairCounts, pair_counts
 
 BASES = {"nats": 1.0, "bits": math.log(2)}
 
@@ -37,7 +37,7 @@ def variation_of_information(a: Any, b: Any, *, base: str = "nats", outliers: st
     >>> variation_of_information([0, 0, 1, 1], [0, 1, 0, 1], base="bits")
     2.0
     """
-    return vi_of(meetings(a, b, outliers), base)
+    return vi_of(pair_counts(a, b, outliers), base)
 
 
 def normalized_mutual_information(a: Any, b: Any, *, average: str = "arithmetic", outliers: str = "cluster") -> float:
@@ -50,7 +50,7 @@ def normalized_mutual_information(a: Any, b: Any, *, average: str = "arithmetic"
     >>> round(normalized_mutual_information([0, 0, 1, 1], [0, 0, 1, 2], average="geometric"), 3)
     0.816
     """
-    return nmi_of(meetings(a, b, outliers), average)
+    return nmi_of(pair_counts(a, b, outliers), average)
 
 
 def adjusted_rand_index(a: Any, b: Any, *, outliers: str = "cluster") -> float:
@@ -61,7 +61,7 @@ def adjusted_rand_index(a: Any, b: Any, *, outliers: str = "cluster") -> float:
     >>> round(adjusted_rand_index([0, 0, 1, 1], [0, 0, 1, 2]), 3)
     0.571
     """
-    return ari_of(meetings(a, b, outliers))
+    return ari_of(pair_counts(a, b, outliers))
 
 
 def purity(truth: Any, labels: Any, *, outliers: str = "cluster") -> float:
@@ -70,7 +70,7 @@ def purity(truth: Any, labels: Any, *, outliers: str = "cluster") -> float:
     >>> purity(["a", "a", "b", "b"], [0, 0, 0, 1])
     0.75
     """
-    return purity_of(meetings(truth, labels, outliers))
+    return purity_of(pair_counts(truth, labels, outliers))
 
 
 def b_cubed(truth: Any, labels: Any, *, outliers: str = "cluster") -> BCubed:
@@ -79,7 +79,7 @@ def b_cubed(truth: Any, labels: Any, *, outliers: str = "cluster") -> BCubed:
     >>> b_cubed(["a", "a", "b", "b"], [0, 0, 0, 1])
     BCubed(precision=0.666..., recall=0.75, f1=0.705...)
     """
-    return b_cubed_of(meetings(truth, labels, outliers))
+    return b_cubed_of(pair_counts(truth, labels, outliers))
 
 
 def v_measure(truth: Any, labels: Any, *, beta: float = 1.0, outliers: str = "cluster") -> VMeasure:
@@ -90,28 +90,28 @@ def v_measure(truth: Any, labels: Any, *, beta: float = 1.0, outliers: str = "cl
     >>> v_measure(["a", "a", "b", "b"], [0, 0, 1, 2])
     VMeasure(homogeneity=1.0, completeness=0.666..., v=0.8)
     """
-    return v_of(meetings(truth, labels, outliers), beta)
+    return v_of(pair_counts(truth, labels, outliers), beta)
 
 
-# --- the same, from one table of meetings: evaluate makes it once for all ---------------------------------------------
+# --- the same, from one table of counts: evaluate makes it once for all -----------------------------------------------
 
 
-def vi_of(table: Meetings, base: str) -> float:
-    return (_unsaid(table, table.in_b) + _unsaid(table, table.in_a)) / unit(base)
+def vi_of(table: PairCounts, base: str) -> float:
+    return (_conditional_entropy(table, table.in_b) + _conditional_entropy(table, table.in_a)) / unit(base)
 
 
-def nmi_of(table: Meetings, average: str) -> float:
+def nmi_of(table: PairCounts, average: str) -> float:
     if average not in ("arithmetic", "geometric"):
         raise BadInput(f"average is {average!r}; choose 'arithmetic' or 'geometric'.")
     of_a, of_b = entropy(table.sizes_a), entropy(table.sizes_b)
     if table.sizes_a.size <= 1 and table.sizes_b.size <= 1:
         return 1.0  # nothing to say, and both say it
-    shared = max(of_a - _unsaid(table, table.in_b), 0.0)
+    shared = max(of_a - _conditional_entropy(table, table.in_b), 0.0)
     mean = (of_a + of_b) / 2 if average == "arithmetic" else math.sqrt(of_a * of_b)
     return min(shared / mean, 1.0) if mean > 0 else 0.0
 
 
-def ari_of(table: Meetings) -> float:
+def ari_of(table: PairCounts) -> float:
     both, in_a, in_b = (n_pairs(sizes) for sizes in (table.together, table.sizes_a, table.sizes_b))
     pairs = table.n * (table.n - 1) // 2
     if in_a == in_b == both:
@@ -120,13 +120,13 @@ def ari_of(table: Meetings) -> float:
     return float((both - expected) / ((in_a + in_b) / 2 - expected))
 
 
-def purity_of(table: Meetings) -> float:
+def purity_of(table: PairCounts) -> float:
     largest = np.zeros(table.sizes_b.size, np.int64)
     np.maximum.at(largest, table.at_b, table.together)
     return float(largest.sum() / table.n) if table.n else 1.0
 
 
-def b_cubed_of(table: Meetings) -> BCubed:
+def b_cubed_of(table: PairCounts) -> BCubed:
     if not table.n:
         return BCubed(1.0, 1.0, 1.0)
     together = table.together.astype(np.float64)
@@ -135,10 +135,10 @@ def b_cubed_of(table: Meetings) -> BCubed:
     return BCubed(precision, recall, 2 * precision * recall / (precision + recall))
 
 
-def v_of(table: Meetings, beta: float = 1.0) -> VMeasure:
+def v_of(table: PairCounts, beta: float = 1.0) -> VMeasure:
     of_truth, of_labels = entropy(table.sizes_a), entropy(table.sizes_b)
-    homogeneity = max(1 - _unsaid(table, table.in_b) / of_truth, 0.0) if of_truth else 1.0
-    completeness = max(1 - _unsaid(table, table.in_a) / of_labels, 0.0) if of_labels else 1.0
+    homogeneity = max(1 - _conditional_entropy(table, table.in_b) / of_truth, 0.0) if of_truth else 1.0
+    completeness = max(1 - _conditional_entropy(table, table.in_a) / of_labels, 0.0) if of_labels else 1.0
     if not homogeneity + completeness:
         return VMeasure(homogeneity, completeness, 0.0)
     v = (1 + beta) * homogeneity * completeness / (beta * homogeneity + completeness)
@@ -166,7 +166,7 @@ def n_pairs(sizes: np.ndarray) -> int:
     return int((sizes * (sizes - 1) // 2).sum())
 
 
-def _unsaid(table: Meetings, given: np.ndarray) -> float:
+def _conditional_entropy(table: PairCounts, given: np.ndarray) -> float:
     """Entropy of one clustering when the other, whose sizes are ``given``, is known. Each term is 0 or more."""
     if not table.n:
         return 0.0

@@ -20,7 +20,7 @@ class Contingency(NamedTuple):
     columns: np.ndarray
 
 
-class Meetings(NamedTuple):
+class PairCounts(NamedTuple):
     """The same without names, ready for sums: one entry for each pair of labels that meet."""
 
     together: np.ndarray  # items with this pair of labels
@@ -43,17 +43,17 @@ def contingency(a: Any, b: Any, *, outliers: str = "cluster") -> Contingency:
     return Contingency(_counts(codes_a, codes_b, len(names_a), len(names_b)), names_a, names_b)
 
 
-def meetings(a: Any, b: Any, outliers: str) -> Meetings:
+def pair_counts(a: Any, b: Any, outliers: str) -> PairCounts:
     """What every partition measure needs."""
     counts = contingency(a, b, outliers=outliers).counts
     sizes_a = np.asarray(counts.sum(axis=1)).ravel()
     sizes_b = np.asarray(counts.sum(axis=0)).ravel()
     in_a = np.repeat(sizes_a, np.diff(counts.indptr))
-    return Meetings(counts.data, in_a, sizes_b[counts.indices], sizes_a, sizes_b, counts.indices, int(sizes_a.sum()))
+    return PairCounts(counts.data, in_a, sizes_b[counts.indices], sizes_a, sizes_b, counts.indices, int(sizes_a.sum()))
 
 
 def coded_pair(a: Any, b: Any, outliers: str) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    """Both label columns as numbers 0, 1, ... with their names, after items that belong nowhere were dealt with."""
+    """Both label columns as numbers 0, 1, ... with their names, after items that are unassigned were dealt with."""
     if outliers not in OUTLIERS:
         raise BadInput(f"outliers is {outliers!r}; choose one of {', '.join(map(repr, OUTLIERS))}.")
     (codes_a, names_a), (codes_b, names_b) = coded(a, "the first labels"), coded(b, "the second labels")
@@ -68,7 +68,7 @@ def coded_pair(a: Any, b: Any, outliers: str) -> tuple[tuple[np.ndarray, np.ndar
 
 
 def coded(labels: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
-    """Labels as numbers into their distinct names (sorted where they can be); -1 for an item that belongs nowhere."""
+    """Labels as numbers into their distinct names (sorted where they can be); -1 for an item that is unassigned."""
     values = np.asarray(labels)
     if values.ndim != 1:
         raise BadInput(f"{what} have shape {values.shape}; they need one label for each item, in one dimension.")
@@ -76,8 +76,8 @@ def coded(labels: Any, what: str) -> tuple[np.ndarray, np.ndarray]:
         return _coded_integers(values)
     if values.dtype.kind == "f":
         names, codes = np.unique(values, return_inverse=True)
-        nowhere = np.isnan(values) | (values == -1)
-        return _renumbered(np.where(nowhere, -1, codes), names)
+        unassigned = np.isnan(values) | (values == -1)
+        return _renumbered(np.where(unassigned, -1, codes), names)
     number: dict[Any, int] = {}
     listed = values.tolist()
     codes = np.fromiter(
@@ -126,13 +126,13 @@ def _renumbered(codes: np.ndarray, names: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def _placed(codes: np.ndarray, names: np.ndarray, outliers: str) -> tuple[np.ndarray, np.ndarray]:
-    """Items that belong nowhere in one further cluster, or in one each; all are named -1."""
-    nowhere = np.flatnonzero(codes < 0)
-    if not nowhere.size:
+    """Items that are unassigned in one further cluster, or in one each; all are named -1."""
+    unassigned = np.flatnonzero(codes < 0)
+    if not unassigned.size:
         return codes, names
     codes = codes.copy()
-    codes[nowhere] = len(names) + (np.arange(nowhere.size) if outliers == "singletons" else 0)
-    more = nowhere.size if outliers == "singletons" else 1
+    codes[unassigned] = len(names) + (np.arange(unassigned.size) if outliers == "singletons" else 0)
+    more = unassigned.size if outliers == "singletons" else 1
     if names.dtype.kind in "US":
         names = names.astype(object)
     return codes, np.concatenate([names, np.full(more, -1, dtype=names.dtype)])
