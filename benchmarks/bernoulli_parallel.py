@@ -44,14 +44,14 @@ def main(n_seeds: int = 5) -> None:
     for seed in range(n_seeds):
         ads = zipf_ads(N_TRAIN + N_TEST, n_features=2000, n_clusters=K, random_state=seed)
         test, half = slice(N_TRAIN, None), N_TRAIN // 2
-        for name, options in {"serial": {}, "four shares": {"n_shares": 4}}.items():
+        for name, options in {"serial": {}, "four partitions": {"n_partitions": 4}}.items():
             with Timer() as timer:
                 model = BernoulliMixture(K, random_state=seed, **options).fit(ads.X[:N_TRAIN])
             results.setdefault(name, []).append(judged(model, ads, test) | {"seconds": timer.seconds})
         exact.append(forgets(model, ads.X[test]))
         with Timer() as timer:
             merged = BernoulliMixture(K, random_state=seed).fit(ads.X[:half])
-            merged.merge_model(BernoulliMixture(K, random_state=seed + 100).fit(ads.X[half:N_TRAIN]))
+            merged.merge(BernoulliMixture(K, random_state=seed + 100).fit(ads.X[half:N_TRAIN]))
         results.setdefault("two halves merged", []).append(judged(merged, ads, test) | {"seconds": timer.seconds})
     for name, runs in results.items():
         means = {key: float(np.mean([run[key] for run in runs])) for key in runs[0]}

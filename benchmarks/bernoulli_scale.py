@@ -52,7 +52,7 @@ def main(size: str, which: str, seconds: float | None = None) -> None:
                seconds=numpy_passes(ads.X, 100), peak_mb=peak_mb(), quality=None)  # fmt: skip
         return
     options = {
-        "adf": {"n_shares": 2},
+        "adf": {"n_partitions": 2},
         "adf-serial": {},
         "em": {"inference": "em", "clutter": False, "tol": EM_TOLERANCE, "max_iter": 1000},
     }[which]

@@ -43,7 +43,7 @@ def main(name: str, k: int = 40, seed: int = 1) -> None:
         for by in ("mean", "alpha")
     }
     record("bernoulli", workload=f"spurious-{name}", model=f"ADF K={k} seed={seed}", seconds=0.0, peak_mb=peak_mb(),
-           quality=place, cluster=cluster, ads=float(model.cluster_sizes()[model.roster_.row_of(cluster)]),
+           quality=place, cluster=cluster, ads=float(model.cluster_sizes_[model.roster_.row_of(cluster)]),
            spurious=data.names[feature], **{f"by_{by}": shown for by, shown in rows.items()})  # fmt: skip
 
 

@@ -24,9 +24,8 @@ def by_model(**options):
 
 
 def ways(n_rows: int):
-    yield "shoal rows and keywords", by_model(n_clusters=100, remember_rows=True)
     yield "shoal clusters K=100", by_model(n_clusters=100)
-    yield "shoal clusters K=1000", by_model(n_clusters=1000, n_shares=2)
+    yield "shoal clusters K=1000", by_model(n_clusters=1000, n_partitions=2)
     yield "EM K=100", by_model(n_clusters=100, inference="em", clutter=False, strength=2.0)
     yield "popularity", popularity
     yield "item cosine", item_cosine

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import betaln, logsumexp
 
 
 class DenseADF:
@@ -55,3 +55,16 @@ def suggestion_probabilities(mu, weights, observed, rejected=()):
     log_r = np.log(weights) + np.log(mu[:, list(observed)]).sum(axis=1) + np.log1p(-mu[:, list(rejected)]).sum(axis=1)
     r = np.exp(log_r - logsumexp(log_r))
     return r @ mu, r
+
+
+def beta_evidence(present, absent, alpha, beta):
+    """log of the integral of t^present (1 - t)^absent over Beta(t; alpha, beta)."""
+    return float(betaln(alpha + present, beta + absent) - betaln(alpha, beta))
+
+
+def merger_gain(log_weights, log_probs, a, b, log_merged):
+    """Log likelihood gained when clusters a and b, of these log weights and log p(x | l), become one."""
+    together = logsumexp(log_weights[[a, b]])
+    others = np.delete(np.arange(log_weights.size), [a, b])
+    after = np.concatenate([log_probs[:, others] + log_weights[others], (log_merged + together)[:, None]], axis=1)
+    return float((logsumexp(after, axis=1) - logsumexp(log_probs + log_weights, axis=1)).sum())

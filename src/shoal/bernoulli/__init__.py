@@ -1,14 +1,13 @@
-"""Clusters of binary rows in one pass, with the uncertainty of every number, and keyword suggestion."""
+"""Clusters of binary rows in one pass, with the uncertainty of every number, and suggestion of features."""
 
-from shoal.bernoulli.choosing import Choice, choose_n_clusters
+from shoal.bernoulli.adf import Block
 from shoal.bernoulli.mixture import BernoulliMixture
-from shoal.bernoulli.parallel import Delta, accumulate, merge, update
+from shoal.bernoulli.statistics import Delta, accumulate, merge, update
 from shoal.records import Reason, Suggestion
 
 __all__ = [
     "BernoulliMixture",
-    "choose_n_clusters",
-    "Choice",
+    "Block",
     "Delta",
     "Reason",
     "Suggestion",

@@ -1,4 +1,9 @@
-"""Assumed density filtering over rows: one pass, further passes, and the start that one pass needs."""
+"""Assumed density filtering, in the order of the paper: responsibilities, the moment match, and looking again.
+
+1. Responsibility: ``r_l ~ gamma_l prod_d mu_ld^x_d (1 - mu_ld)^(1 - x_d)``.
+2. Each Beta becomes the one whose first two moments are those of the exact posterior, a mixture of two Betas.
+3. ``gamma_l += r_l``.
+"""
 
 from __future__ import annotations
 
@@ -7,95 +12,94 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.bernoulli.adf_kernels import read_rows
-from shoal.bernoulli.profiles import Board, Profiles, board_of, grown
+from shoal.bernoulli.adf_kernels import read_rows, top_rows
+from shoal.bernoulli.entries_kernels import refresh_all
+from shoal.bernoulli.profiles import Profiles, copied, dense_lines, grown
+
+NEGLIGIBLE = 0.01  # a responsibility below this share of the largest is left out
+WIDTH = 6  # responsibilities remembered of each row while it may be looked at again
 
 
-class Shares(NamedTuple):
-    """What each ad, in the order it was read, gave to which clusters."""
+class Block(NamedTuple):
+    """Some rows of a fit."""
 
-    rows: np.ndarray  # (n, t) clusters, -1 for none
+    rows: sp.csr_matrix  # what is stored is present
+    weights: np.ndarray  # (n,)
+
+
+class Responsibilities(NamedTuple):
+    """What each row of a block gave to which clusters."""
+
+    rows: np.ndarray  # (n, t) rows of the model, -1 for none
     values: np.ndarray  # (n, t) shares, multiples of 2^-24
-    log_norms: np.ndarray  # (n,) log sum of scores before the ad was learned
+    log_norms: np.ndarray  # (n,) log sum of scores before the row was learned
 
 
 class Reading(NamedTuple):
-    """What to do with each ad, in this order."""
+    """What to do with each row."""
 
     takes_back: bool  # what it taught when it was read before
-    looks: bool  # at it, for its shares
-    adds: bool  # it to the clusters, by its shares
-    negligible: float  # a share below this is left out
+    looks: bool  # at it, for its responsibilities
+    adds: bool  # it to the clusters, by its responsibilities
+    negligible: float
 
 
-def no_shares(n: int, width: int) -> Shares:
-    return Shares(np.full((n, width), -1, dtype=np.int64), np.zeros((n, width)), np.zeros(n))
-
-
-def roomier(profiles: Profiles) -> Profiles:
-    return grown(profiles, 2 * profiles.hits.size + 1024)
+def no_responsibilities(n: int, width: int) -> Responsibilities:
+    return Responsibilities(np.full((n, width), -1, dtype=np.int64), np.zeros((n, width)), np.zeros(n))
 
 
 def filtered(
-    profiles: Profiles,
-    rows: sp.csr_matrix,
-    weights: np.ndarray,
-    order: np.ndarray,
-    *,
-    negligible: float,
-    width: int = 0,
-) -> tuple[Profiles, Shares]:
-    """Learn the rows in this order, each once."""
-    shares = no_shares(order.size, width)
+    profiles: Profiles, block: Block, *, width: int = 0, negligible: float = NEGLIGIBLE
+) -> tuple[Profiles, Responsibilities]:
+    """Learn the rows of a block in their order, each once, by matching moments."""
+    found = no_responsibilities(block.rows.shape[0], width)
     how = Reading(takes_back=False, looks=True, adds=True, negligible=negligible)
-    return _read(profiles, board_of(profiles), rows, weights, order, shares, how), shares
+    return _read(profiles, block, found, how), found
 
 
 def revisited(
-    profiles: Profiles,
-    rows: sp.csr_matrix,
-    weights: np.ndarray,
-    order: np.ndarray,
-    shares: Shares,
-    *,
-    negligible: float,
-) -> Profiles:
-    """One more pass over rows whose shares are known; ``shares`` is brought up to date in place."""
+    profiles: Profiles, block: Block, known: Responsibilities, *, negligible: float = NEGLIGIBLE
+) -> tuple[Profiles, Responsibilities]:
+    """Look at rows again: each takes back what it taught, then is learned anew as plain counts."""
+    found = Responsibilities(known.rows.copy(), known.values.copy(), known.log_norms.copy())
     how = Reading(takes_back=True, looks=True, adds=True, negligible=negligible)
-    return _read(profiles, board_of(profiles), rows, weights, order, shares, how)
+    return _read(profiles, block, found, how), found
 
 
-def count_shares(
-    profiles: Profiles,
-    rows: sp.csr_matrix,
-    weights: np.ndarray,
-    order: np.ndarray,
-    kept_rows: np.ndarray,
-    kept_shares: np.ndarray,
-    *,
-    sign: float,
-) -> Profiles:
-    """Add known shares as plain counts, or take them back."""
+def counted(profiles: Profiles, block: Block, known: Responsibilities, *, sign: float = 1.0) -> Profiles:
+    """Add known responsibilities as plain counts, or take them back."""
     how = Reading(takes_back=sign < 0, looks=False, adds=sign > 0, negligible=0.0)
-    shares = Shares(kept_rows, kept_shares, np.zeros(0))
-    return _read(profiles, board_of(profiles, empty=True), rows, weights, order, shares, how)
+    profiles = _read(profiles, block, known._replace(log_norms=np.zeros(0)), how)
+    refresh_all(profiles)
+    return profiles
 
 
-def _read(
-    profiles: Profiles,
-    board: Board,
-    rows: sp.csr_matrix,
-    weights: np.ndarray,
-    order: np.ndarray,
-    shares: Shares,
-    how: Reading,
-) -> Profiles:
+def responsibilities_of(profiles: Profiles, block: Block, width: int = WIDTH) -> Responsibilities:
+    """The responsibilities of rows that are not learned."""
+    found = no_responsibilities(block.rows.shape[0], width)
+    top_rows(
+        block.rows.indptr, block.rows.indices, profiles, dense_lines(profiles), NEGLIGIBLE,
+        found.log_norms, found.rows, found.values,
+    )  # fmt: skip
+    return found
+
+
+def wholly(clusters: np.ndarray) -> Responsibilities:
+    """Rows that belong to one cluster each."""
+    clusters = np.asarray(clusters, dtype=np.int64)[:, None]
+    return Responsibilities(clusters, np.ones(clusters.shape), np.zeros(clusters.size))
+
+
+def _read(profiles: Profiles, block: Block, known: Responsibilities, how: Reading) -> Profiles:
+    """Run the kernel on a copy, with more room whenever it has used up what there is."""
+    profiles = copied(profiles, room=profiles.n_entries + 1024)
+    dense = dense_lines(profiles, empty=not how.looks)
     start = 0
     while True:
         start = read_rows(
-            rows.indptr, rows.indices, weights, order, start, *how, profiles, board,
-            shares.log_norms, shares.rows, shares.values,
+            block.rows.indptr, block.rows.indices, block.weights, start, *how, profiles, dense,
+            known.log_norms, known.rows, known.values,
         )  # fmt: skip
-        if start == order.size:
+        if start == block.rows.shape[0]:
             return profiles
-        profiles = roomier(profiles)
+        profiles = grown(profiles, 2 * profiles.hits.size + 1024)

@@ -1,11 +1,12 @@
 # mypy: ignore-errors
-"""One step of assumed density filtering on sparse profiles: score an ad, share it out, learn it."""
+"""Assumed density filtering on sparse profiles: responsibilities of a row, the moment match, the counts it adds."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from shoal.bernoulli.entries_kernels import (
+    add_to_lines,
     copy_lifts,
     find_slot,
     growth,
@@ -14,42 +15,38 @@ from shoal.bernoulli.entries_kernels import (
     on_grid,
     open_entry,
     open_slot,
-    put_on_board,
     refresh_cluster,
 )
 from shoal.jit import inline_kernel, kernel
 
-# A cluster's cached numbers are recomputed when its mass has grown by this share: sooner while it is small and one ad
-# moves much, later when it has settled. Between, the sum of log(1 - mu) is corrected as growth() says, and a lift
-# changes with mass by no more than mu times the growth since the keyword was last touched: a keyword with a large mu is
-# touched often, so neither error is large.
+# A cluster's sums are recomputed when its mass has grown by this share: sooner while it is small and one row moves
+# much, later when it has settled. In between, its default stays as it is and the sum of log(1 - mu) is corrected as
+# growth() says; a lift changes with mass by no more than mu times the growth since the feature was last seen.
 STALE, STALE_SETTLED, SETTLED = 0.05, 0.2, 300.0
 FAR = 20.0  # each cluster this far behind the best adds less than 1e-8 to the sum of scores
 
 
 @inline_kernel
-def score_row(features, profiles, board, scores):
-    """Fill ``scores`` with log gamma_l + log p(ad | l), less what is the same for every cluster."""
+def score_row(features, profiles, dense, scores):
+    """Fill ``scores`` with log gamma_l + log p(x | l) - log p(x | background)."""
     add_up(
-        features, profiles.shared, profiles.background, profiles.base, profiles.log_ratio, profiles.ratio,
-        profiles.head, profiles.next_of_feature, profiles.cluster, profiles.lift, board.line_of, board.lifts, scores,
+        features, profiles.uninformative, profiles.base, profiles.log_ratio, profiles.head, profiles.next_of_feature,
+        profiles.cluster, profiles.lift, dense.line_of, dense.lifts, scores,
     )  # fmt: skip
 
 
 @kernel
 def add_up(
-    features, shared, background, base, log_ratio, ratio, head, next_of_feature, cluster, lift, line_of, lifts, scores
-):
-    n_present, sum_background = 0, 0.0
+    features, uninformative, base, log_ratio, head, next_of_feature, cluster, lift, line_of, lifts, scores
+):  # fmt: skip
+    n_present = 0
     for feature in features:
-        if not shared[feature]:
+        if not uninformative[feature]:
             n_present += 1
-            sum_background += background[feature]
     for row in range(scores.size):
-        # every present keyword first as the default would have it: log(s b / (1 - s b)), less the common log b
-        scores[row] = base[row] + n_present * log_ratio[row] + ratio[row] * sum_background
+        scores[row] = base[row] + n_present * log_ratio[row]  # every present feature first as the default has it
     for feature in features:
-        if shared[feature]:
+        if uninformative[feature]:
             continue
         line = line_of[feature]
         if line >= 0:
@@ -104,10 +101,11 @@ def match_moments(alpha, n, share):
 
 
 @kernel
-def taught(prior, hits, loss, mass, share, weight, matching):
-    """What an entry's hits and loss become by an ad with the keyword, ``share`` of it this cluster's.
+def learn_present(prior, hits, loss, mass, share, weight, matching):
+    """An entry's hits and loss after a row that has the feature, ``share`` of which is this cluster's.
 
-    ``prior`` is the prior's alpha and ``mass`` alpha + beta, but for the loss, before the ad. ``matching``: by moments.
+    ``prior`` is the prior's alpha and ``mass`` alpha + beta, but for the loss, before the row. ``matching``: by
+    moments.
     """
     if not matching or share >= 1.0 - 1e-9:
         return hits + on_grid(weight * share), loss
@@ -119,22 +117,22 @@ def taught(prior, hits, loss, mass, share, weight, matching):
 
 @kernel
 def find_slots(slot, next_of_feature, cluster, share_of, slot_of):
-    """Note a keyword's entries in clusters that take a share."""
+    """Note a feature's entries in clusters that take a share."""
     while slot >= 0:
         if share_of[cluster[slot]] > 0.0:
             slot_of[cluster[slot]] = slot
         slot = next_of_feature[slot]
 
 
-# One long function: handing two dozen arrays on for each ad takes longer than what is then done with them.
+# One long function: handing two dozen arrays on for each row takes longer than what is then done with them.
 @kernel
 def read_rows(
-    indptr, indices, weights, order, start, takes_back, looks, adds, negligible, profiles, board,
+    indptr, indices, weights, start, takes_back, looks, adds, negligible, profiles, dense,
     log_norms, kept_rows, kept_shares,
 ):  # fmt: skip
-    """Read the ads in ``order`` from place ``start``; return the place reached (short of the end: arena full).
+    """Read the rows from place ``start`` on; return the place reached (short of the end: no room for entries).
 
-    Of each ad: ``takes_back`` what it taught, by its kept shares; ``looks`` at it for its shares and its log sum of
+    Of each row: ``takes_back`` what it taught, by its kept shares; ``looks`` at it for its shares and its log sum of
     scores; ``adds`` it to the clusters by its shares. Seen for the first time it is learned by moment matching, else as
     plain counts, which can be taken back. The largest shares are kept, padded with -1, in as many columns as there are.
     """
@@ -142,14 +140,14 @@ def read_rows(
     scores, shares, share_of = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows)
     touched, slot_of = np.zeros(n_rows, np.int64), np.full(n_rows, -1, np.int64)
     (
-        prior, background, _, shared, head, mass, held, opens, ratio, log_ratio, total, slope, mass_then, base, first,
-        spread, cluster, feature_of, hits, given, loss, lift, absent, next_of_feature, next_of_cluster, used,
+        prior, background, _, uninformative, _common, common_at, head, mass, default_hits, has_entries, ratio,
+        log_ratio, default_mass, default_absent, total, slope, mass_at_refresh, base, first, spread, owned,
+        cluster, feature_of, hits, hits_from_default, loss, lift, log_absent, next_of_feature, next_of_cluster, used,
     ) = profiles  # fmt: skip
-    n_of, line_of, lifts, slots, least, lines = board
+    n_of, line_of, lifts, slots, least, lines = dense
     strength = prior[0]
-    for place in range(start, order.size):
-        ad = order[place]
-        features = indices[indptr[ad] : indptr[ad + 1]]
+    for place in range(start, indptr.size - 1):
+        features = indices[indptr[place] : indptr[place + 1]]
         if not matching and used[0] + kept_rows.shape[1] * features.size > hits.size:
             return place
         for sign in (-1.0, 1.0):
@@ -157,8 +155,8 @@ def read_rows(
                 continue
             if sign > 0 and looks:
                 add_up(
-                    features, shared, background, base, log_ratio, ratio, head, next_of_feature, cluster, lift,
-                    line_of, lifts, scores,
+                    features, uninformative, base, log_ratio, head, next_of_feature, cluster, lift, line_of, lifts,
+                    scores,
                 )  # fmt: skip
                 n, log_norms[place] = responsibilities(scores, negligible, touched, shares)
                 if matching and used[0] + n * features.size > hits.size:
@@ -167,12 +165,12 @@ def read_rows(
                     keep_largest(n, touched, shares, kept_rows[place], kept_shares[place])
             if not matching:
                 n = unpack(kept_rows[place], kept_shares[place], touched, shares)
-            weight = sign * weights[ad]
+            weight = sign * weights[place]
             for at in range(n):
                 share_of[touched[at]] = shares[at]
                 mass[touched[at]] += on_grid(weight * shares[at])
             for feature in features:
-                if shared[feature]:
+                if uninformative[feature]:
                     continue
                 b, line = background[feature], line_of[feature]
                 if line < 0:
@@ -185,41 +183,42 @@ def read_rows(
                         slot = slot_of[row]
                         slot_of[row] = -1
                     if slot < 0:
-                        if not opens[row] or weight < 0:
-                            held[row] += on_grid(weight * share)
+                        if not has_entries[row] or weight < 0:
+                            default_hits[row] += on_grid(weight * share)
                             continue
                         slot = open_slot(
-                            row, feature, background, shared, held, spread, head, first, cluster, feature_of,
-                            hits, given, loss, absent, next_of_feature, next_of_cluster, used,
+                            row, feature, background, common_at, head, default_hits, ratio, default_mass,
+                            default_absent, first, spread, owned, cluster, feature_of, hits, hits_from_default, loss,
+                            log_absent, next_of_feature, next_of_cluster, used,
                         )  # fmt: skip
-                        put_on_board(
+                        add_to_lines(
                             slot, row, feature, cluster, lift, next_of_feature,
                             n_of, line_of, lifts, slots, least, lines,
                         )  # fmt: skip
                     before = strength + mass[row] - on_grid(weight * share)
-                    hits[slot], loss[slot] = taught(
+                    hits[slot], loss[slot] = learn_present(
                         strength * b, hits[slot], loss[slot], before, share, weight, matching
                     )
                     lift[slot], now, by_mass = measured(
-                        strength * b + hits[slot], strength + mass[row] - loss[slot], ratio[row] * b
+                        strength * b + hits[slot], strength + mass[row] - loss[slot], b, strength, log_ratio[row]
                     )
-                    now -= by_mass * growth(strength, mass[row], mass_then[row])  # as of when the total was taken
-                    total[row] += now - absent[slot]
-                    absent[slot] = now
+                    now -= by_mass * growth(strength, mass[row], mass_at_refresh[row])  # as of the last refresh
+                    total[row] += now - log_absent[slot]
+                    log_absent[slot] = now
                     if line_of[feature] >= 0:
                         lifts[line_of[feature], row] = lift[slot]
             for at in range(n):
                 row = touched[at]
                 share_of[row] = 0.0
-                stale = STALE if mass_then[row] < SETTLED else STALE_SETTLED
-                if abs(mass[row] - mass_then[row]) > stale * (strength + mass_then[row]):
+                stale = STALE if mass_at_refresh[row] < SETTLED else STALE_SETTLED
+                if abs(mass[row] - mass_at_refresh[row]) > stale * (strength + mass_at_refresh[row]):
                     refresh_cluster(row, profiles)
                     copy_lifts(first[row], row, next_of_cluster, feature_of, lift, line_of, lifts)
                 else:
-                    measure_base(row, prior, mass, held, spread, ratio, log_ratio, total, slope, mass_then, base)
+                    measure_base(row, prior, mass, default_absent, total, slope, mass_at_refresh, base)
         if matching and kept_rows.shape[1] > 0:
             keep_largest(n, touched, shares, kept_rows[place], kept_shares[place])
-    return order.size
+    return indptr.size - 1
 
 
 @kernel
@@ -253,51 +252,61 @@ def unpack(rows, values, touched, shares):
 
 
 @kernel
-def score_rows(indptr, indices, profiles, board, log_norms, out):
-    """Each ad's responsibilities into the rows of ``out`` and its log sum of scores; nothing is learned."""
+def score_rows(indptr, indices, profiles, dense, log_norms, out):
+    """Each row's responsibilities into the rows of ``out`` and its log sum of scores; nothing is learned."""
     scores = np.zeros(profiles.mass.size)
-    for ad in range(indptr.size - 1):
-        score_row(indices[indptr[ad] : indptr[ad + 1]], profiles, board, scores)
+    for place in range(indptr.size - 1):
+        score_row(indices[indptr[place] : indptr[place + 1]], profiles, dense, scores)
         best = scores.max()
         total = 0.0
         for row in range(scores.size):
-            out[ad, row] = np.exp(scores[row] - best)
-            total += out[ad, row]
+            out[place, row] = np.exp(scores[row] - best)
+            total += out[place, row]
         for row in range(scores.size):
-            out[ad, row] /= total
-        log_norms[ad] = best + np.log(total)
+            out[place, row] /= total
+        log_norms[place] = best + np.log(total)
 
 
 @kernel
-def best_rows(indptr, indices, profiles, board, labels, log_norms, shares):
-    """Each ad's most likely cluster, its share, and the log sum of scores."""
+def best_rows(indptr, indices, profiles, dense, labels, log_norms, shares):
+    """Each row's most likely cluster, its share, and the log sum of scores."""
     scores = np.zeros(profiles.mass.size)
-    for ad in range(indptr.size - 1):
-        score_row(indices[indptr[ad] : indptr[ad + 1]], profiles, board, scores)
+    for place in range(indptr.size - 1):
+        score_row(indices[indptr[place] : indptr[place + 1]], profiles, dense, scores)
         best, total = largest(scores), 0.0
-        labels[ad] = -1
+        labels[place] = -1
         for row in range(scores.size):
             if scores[row] > best - FAR:
                 total += np.exp(scores[row] - best)
-                if scores[row] == best and labels[ad] < 0:
-                    labels[ad] = row
-        shares[ad], log_norms[ad] = 1.0 / total, best + np.log(total)
+                if scores[row] == best and labels[place] < 0:
+                    labels[place] = row
+        shares[place], log_norms[place] = 1.0 / total, best + np.log(total)
+
+
+@kernel
+def top_rows(indptr, indices, profiles, dense, negligible, log_norms, kept_rows, kept_shares):
+    """Each row's largest responsibilities, padded with -1, made to sum to one, and its log sum of scores."""
+    scores, shares = np.zeros(profiles.mass.size), np.zeros(profiles.mass.size)
+    touched = np.zeros(profiles.mass.size, np.int64)
+    for place in range(indptr.size - 1):
+        score_row(indices[indptr[place] : indptr[place + 1]], profiles, dense, scores)
+        n, log_norms[place] = responsibilities(scores, negligible, touched, shares)
+        keep_largest(n, touched, shares, kept_rows[place], kept_shares[place])
 
 
 @kernel
 def learn_fraction(features, values, weight, negligible, profiles):
-    """Give the model one ad whose keywords are present in part (``values``), as plain counts; False if out of room."""
+    """Give the model one row whose features are present in part (``values``), as plain counts; False if no room."""
     n_rows = profiles.mass.size
     scores, shares, touched = np.zeros(n_rows), np.zeros(n_rows), np.zeros(n_rows, np.int64)
     for row in range(n_rows):
         scores[row] = profiles.base[row]
     for number in range(features.size):
         feature, value = features[number], values[number]
-        if profiles.shared[feature]:
+        if profiles.uninformative[feature]:
             continue
-        b = profiles.background[feature]
         for row in range(n_rows):
-            scores[row] += value * (profiles.log_ratio[row] + profiles.ratio[row] * b)
+            scores[row] += value * profiles.log_ratio[row]
         slot = profiles.head[feature]
         while slot >= 0:
             scores[profiles.cluster[slot]] += value * profiles.lift[slot]
@@ -310,14 +319,14 @@ def learn_fraction(features, values, weight, negligible, profiles):
         profiles.mass[row] += on_grid(weight * shares[at])
         for number in range(features.size):
             feature = features[number]
-            if profiles.shared[feature]:
+            if profiles.uninformative[feature]:
                 continue
             amount = on_grid(weight * shares[at] * values[number])
             slot = find_slot(row, feature, profiles.head, profiles.next_of_feature, profiles.cluster)
-            if slot < 0 and profiles.opens[row]:
+            if slot < 0 and profiles.has_entries[row]:
                 slot = open_entry(row, feature, profiles)
             if slot < 0:
-                profiles.held[row] += amount
+                profiles.default_hits[row] += amount
             else:
                 profiles.hits[slot] += amount
         refresh_cluster(row, profiles)

@@ -1,27 +1,44 @@
-"""BernoulliMixture: clusters of ads by keywords in one pass, with uncertainty, and keyword suggestion."""
+"""BernoulliMixture: clusters of sets in one pass, with uncertainty, and suggestion of features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, ClassVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Roster, as_rows, as_weights, storable
-from shoal.bernoulli.adf import Shares
-from shoal.bernoulli.births import far_apart
-from shoal.bernoulli.em import em_start, fit_em
-from shoal.bernoulli.exemplars import remember, tuned
-from shoal.bernoulli.managing import Managing
-from shoal.bernoulli.profiles import Profiles, with_background, with_features
-from shoal.bernoulli.scoring import as_presence, labelled, likelihoods, memberships_of
-from shoal.bernoulli.suggesting import Suggesting
-from shoal.bernoulli.training import WIDTH, Learner, Rules, joined
-from shoal.errors import BadInput
-from shoal.progress import Monitor
+from shoal.base import (
+    Assignment,
+    Estimator,
+    Roster,
+    TopFeatures,
+    check_choice,
+    check_int,
+    check_random_state,
+    check_real,
+    storable,
+    transaction,
+    validate_rows,
+    validate_weights,
+)
+from shoal.bernoulli import editing, inspection, statistics, suggestion
+from shoal.bernoulli.adf import Block
+from shoal.bernoulli.adf_fit import Options, fit_adf
+from shoal.bernoulli.calibration import Calibration, Hidden, calibrated, uncalibrated
+from shoal.bernoulli.em import EM, as_profiles, check_room, fit_em
+from shoal.bernoulli.merging import Merger, merged_rows
+from shoal.bernoulli.profiles import Profiles, background_of, with_seen
+from shoal.bernoulli.scoring import as_presence, log_likelihoods, memberships_of, per_feature, scored
+from shoal.bernoulli.seeding import seed_rows
+from shoal.bernoulli.statistics import Delta, accumulate, seen_in
+from shoal.bernoulli.stream_fit import StreamLearner, StreamState, empty_state, note_mergers
+from shoal.errors import BadInput, CannotMerge
+from shoal.records import Reason, Suggestion, Suggestions
+
+SEED_ROWS = 2000  # rows that EM's seeds are chosen from, at least
 
 
 def _can_learn_more(model: BernoulliMixture) -> bool:
@@ -31,7 +48,7 @@ def _can_learn_more(model: BernoulliMixture) -> bool:
 
 
 @storable
-class BernoulliMixture(Suggesting, Managing):
+class BernoulliMixture(Estimator):
     """Clusters of sets (ads by keywords, baskets, tags), each number with its uncertainty, learned in one pass.
 
     A cluster believes, for every feature, in a Beta distribution of the share of its rows that have it. Values above 0
@@ -39,25 +56,46 @@ class BernoulliMixture(Suggesting, Managing):
 
     Parameters
     ----------
-    n_clusters : at most this many clusters.
-    inference : "adf", assumed density filtering, one pass; or "em", maximum likelihood in many passes, the baseline.
-    clutter : keep one more cluster with a single parameter for all features, for rows that belong nowhere (label -1).
-    n_passes : how often ADF looks at each row. From the second time on, what a row taught is taken back first.
-    strength : how many rows the prior is worth. None: 2 for ADF, 0.01 for EM.
-    background : "feature": the prior's mean is each feature's share of all rows; "flat": the same for all features.
-    init : "spread": begin with rows far apart; "random": perturb the prior by a pinch of random rows.
-    adapt : merge clusters that are alike and let new ones be born of badly explained rows.
-    features_kept : the most features with a belief of their own in one cluster.
-    n_shares : rows of a batch learned apart from the same prior, then added up (on threads); 1 is strictly one by one.
-    remember_rows : keep the rows, so that suggestions come from rows and features themselves and not from clusters
-        alone: more are right, for memory in proportion to the data.
-    max_iter, tol : for EM: most passes, and the relative change of the log likelihood at which to stop.
-    random_state : decides the start and the order of rows.
+    n_clusters : int
+        At most this many clusters; those that rows not learned yet have no need of are merged.
+    inference : {"adf", "em"}
+        "adf": assumed density filtering, one pass. "em": maximum likelihood in many passes, the baseline.
+    clutter : bool
+        Label rows of unrelated features -1: those of clusters whose own parameters predict new rows no better than one
+        parameter for all features.
+    n_passes : int
+        How often ADF looks at each row. From the second time on, what a row taught is taken back first.
+    strength : float, optional
+        How many rows the prior is worth. None: the number of most evidence.
+    background : {"feature", "flat"}
+        The prior's mean is each feature's share of all rows, or the same for all features.
+    init : {"spread", "random"}
+        Begin with rows far apart, or with random rows.
+    adapt : bool
+        Merge clusters that are not needed; in ``partial_fit``, begin new ones for rows that none explains.
+    features_kept : int
+        The most features with a Beta of their own in one cluster.
+    n_partitions : int
+        Parts of a round that are learned from the same prior, then added up (on threads); 1 is strictly one by one.
+    max_iter, tol : int, float
+        For EM: most passes, and the relative change of the log likelihood at which to stop.
+    n_threads : int, optional
+        Threads to use; None means all cores. It does not change the result.
+    random_state : int or Generator, optional
+        Decides the start and the order of rows.
 
     Attributes
     ----------
-    labels_ : id of each fitted row's most likely cluster, -1 for the clutter.
-    profiles_ : all beliefs. roster_ : stable ids, names, pins and events of clusters.
+    labels_ : ndarray of shape (n_rows,)
+        Id of each row's most likely cluster, for the rows of the last call that learned; -1: unassigned.
+    cluster_ids_, cluster_sizes_ : ndarray of shape (n_clusters_,)
+        Stable ids of the clusters, and the effective number of rows of each, of all rows learned.
+    strength_ : float
+        How many rows the prior is worth.
+    objective_history_ : list of float
+        ADF: mean log probability of each round's rows before they were learned. EM: log likelihood of each pass.
+    profiles_, roster_, calibration_ :
+        All beliefs; ids, names, pins and events of clusters; what suggested probabilities were calibrated by.
 
     Examples
     --------
@@ -65,7 +103,7 @@ class BernoulliMixture(Suggesting, Managing):
 
     >>> import numpy as np
     >>> X = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 1, 1, 1]] * 25)
-    >>> model = BernoulliMixture(2, clutter=False, random_state=0).fit(X)
+    >>> model = BernoulliMixture(2, random_state=0).fit(X)
     >>> labels = model.predict(X[:4])
     >>> bool(labels[0] == labels[1]), bool(labels[2] == labels[3]), bool(labels[0] == labels[3])
     (True, True, False)
@@ -73,27 +111,30 @@ class BernoulliMixture(Suggesting, Managing):
     1
     """
 
+    typicality_meaning: ClassVar[str] = "gain over the background (nats a feature)"
+    preferred_weighting: ClassVar[str] = "binary"
+
     profiles_: Profiles
     roster_: Roster
-
-    preferred_weighting: ClassVar[str] = "binary"
+    calibration_: Calibration
+    stream_: StreamState
 
     def __init__(
         self,
         n_clusters: int = 100,
         *,
-        inference: str = "adf",
+        inference: Literal["adf", "em"] = "adf",
         clutter: bool = True,
         n_passes: int = 1,
         strength: float | None = None,
-        background: str = "feature",
-        init: str = "spread",
+        background: Literal["feature", "flat"] = "feature",
+        init: Literal["spread", "random"] = "spread",
         adapt: bool = True,
         features_kept: int = 2000,
-        n_shares: int = 1,
-        remember_rows: bool = False,
+        n_partitions: int = 1,
         max_iter: int = 200,
         tol: float = 1e-5,
+        n_threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -105,183 +146,152 @@ class BernoulliMixture(Suggesting, Managing):
         self.init = init
         self.adapt = adapt
         self.features_kept = features_kept
-        self.n_shares = n_shares
-        self.remember_rows = remember_rows
+        self.n_partitions = n_partitions
         self.max_iter = max_iter
         self.tol = tol
+        self.n_threads = n_threads
         self.random_state = random_state
 
-    # --- learning -------------------------------------------------------------------------------------------------
+    # --- learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BernoulliMixture:
-        """Learn the clusters of the rows of ``X`` (a matrix or a Dataset), read in random order."""
-        rows = as_presence(as_rows(self, X, fitting=True))
-        weights = some_weights(sample_weight, rows.shape[0])
-        self._check_options(rows.shape[0])
-        rng = np.random.default_rng(self.random_state)
-        seen = seen_in(rows, weights)
-        if self.inference == "em":
-            self._fit_em(rows, weights, seen, rng)
-        else:
-            self._fit_adf(rows, weights, seen, rng)
-        self._look_back(rows)
-        self.__dict__.pop("exemplars_", None)
-        if self.remember_rows:
-            self.exemplars_ = remember(rows, tuned(rows, rng))
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> BernoulliMixture:
+        """Learn the clusters of the rows of ``X`` (a matrix or a Dataset), read in random order.
+
+        Parameters
+        ----------
+        X : matrix, Dataset or table, shape (n_rows, n_features)
+        y : ignored
+        sample_weight : array of shape (n_rows,), optional
+            How often each row counts.
+        """
+        options = self._options()
+        found = validate_rows(self, X, mode="fit")
+        rows, weights = as_presence(found.matrix), some_weights(sample_weight, found.matrix.shape[0])
+        if self.n_clusters > rows.shape[0]:
+            raise BadInput(
+                f"n_clusters is {self.n_clusters}, but there are only n_samples={rows.shape[0]} rows. Ask for fewer."
+            )
+        with transaction(self):
+            rng = check_random_state(self.random_state)
+            if self.inference == "em":
+                self._fit_em(rows, weights, options, rng)
+            else:
+                self._fit_adf(rows, weights, options, rng)
+            n = rows.shape[0]
+            self.stream_ = StreamState(
+                sp.csr_matrix((0, rows.shape[1])), np.zeros(0), n_rows=n, n_started=n, n_examined=n, n_calibrated=n
+            )
+            self._remember_rows(found, mode="fit")
+            self._look_back(rows)
         return self
 
-    def _fit_em(self, rows: sp.csr_matrix, weights: np.ndarray, seen: np.ndarray, rng: np.random.Generator) -> None:
-        start = em_start(
-            seen, self.n_clusters, clutter=self.clutter, strength=self._strength, flat=self.background == "flat"
-        )
-        candidates = rng.permutation(rows.shape[0])[: self._n_prime]
-        if self.init == "spread":
-            found = far_apart(rows[candidates], min(self.n_clusters, candidates.size), start.background, rng)
-            seeds = candidates[found]
-        else:
-            seeds = candidates[: self.n_clusters]
-        self.profiles_, monitor = fit_em(rows, weights, seeds, start, max_iter=self.max_iter, tol=self.tol)
+    def _fit_adf(self, rows: sp.csr_matrix, weights: np.ndarray, options: Options, rng: np.random.Generator) -> None:
+        learned = fit_adf(rows, weights, options, rng)
+        self.profiles_, self.calibration_ = learned.profiles, learned.calibration
+        self.roster_ = Roster.of(self.profiles_.n_clusters)
+        self.objective_history_ = list(learned.history)
+        self.n_iter_, self.converged_ = self.n_passes, not learned.interrupted
+
+    def _fit_em(self, rows: sp.csr_matrix, weights: np.ndarray, options: Options, rng: np.random.Generator) -> None:
+        check_room(rows.shape[1], self.n_clusters)
+        seen = seen_in(rows, weights)
+        background = background_of(seen, flat=options.flat)
+        candidates = rng.permutation(np.flatnonzero(weights > 0))[: max(SEED_ROWS, 20 * self.n_clusters)]
+        seeds = candidates[seed_rows(rows[candidates], self.n_clusters, background, self.init, rng)]
+        em = EM(
+            rows, weights, background, strength=self.strength, clutter=self.clutter, n_threads=self.n_threads
+        )  # fmt: skip
+        stats, monitor = fit_em(em, em.begin(rows, seeds, self.n_clusters), max_iter=self.max_iter, tol=self.tol)
+        self.profiles_ = as_profiles(
+            stats, seen, clutter=self.clutter, strength=em.strength, flat=options.flat
+        )  # fmt: skip
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
-        self.log_likelihoods_ = np.array(monitor.history)
+        self.objective_history_ = list(monitor.history)
         self.roster_ = Roster.of(self.n_clusters)
-
-    def _fit_adf(self, rows: sp.csr_matrix, weights: np.ndarray, seen: np.ndarray, rng: np.random.Generator) -> None:
-        order = rng.permutation(rows.shape[0])
-        n_prime = min(rows.shape[0], self._n_prime)
-        rules = self._rules(rng)
-        learner, primed = Learner.primed(rows, weights, order[:n_prime], seen, rules)
-        known = [primed]
-        done, n_rows = n_prime, rows.shape[0]
-        with Monitor("ADF", max_iter=len(batch_ends(n_prime, n_rows)) + self.n_passes) as monitor:
-            for end in batch_ends(n_prime, n_rows):
-                known = self._read_batch(learner, rows, weights, order, done, end, known)
-                done = end
-                monitor.report(float(learner.profiles.mass.sum()), rows=done, clusters=learner.roster.ids.size)
-                if monitor.interrupted:
-                    break
-            self._further_passes(learner, rows, weights, order[:done], known, monitor)
-        learner.finish()
-        learner.number_afresh()
-        self.profiles_, self.roster_ = learner.profiles, learner.roster
-        self.n_iter_, self.converged_ = self.n_passes, not monitor.interrupted
-
-    def _read_batch(
-        self, learner: Learner, rows: sp.csr_matrix, weights: np.ndarray, order: np.ndarray, done: int, end: int,
-        known: list[Shares],
-    ) -> list[Shares]:  # fmt: skip
-        """Learn one batch and tidy up; what each row gave is kept while it may be looked at again."""
-        keep = self.n_passes > 1
-        fresh = learner.read(rows, weights, order[done:end], width=WIDTH)
-        if end == rows.shape[0]:
-            return [joined([*known, fresh])] if keep else [fresh]
-        if keep:
-            return [learner.tidy(rows, weights, order[:end], joined([*known, fresh]), counted=True)]
-        learner.tidy(rows, weights, order[done:end], fresh, counted=False)
-        return []
-
-    def _further_passes(
-        self, learner: Learner, rows: sp.csr_matrix, weights: np.ndarray, order: np.ndarray, known: list[Shares],
-        monitor: Monitor,
-    ) -> None:  # fmt: skip
-        if self.n_passes == 1 or monitor.interrupted:
-            return
-        shares = joined(known)
-        learner.recount(rows, weights, order, shares)
-        for number in range(1, self.n_passes):
-            shares = learner.look_again(rows, weights, order, shares, tidy=number < self.n_passes - 1)
-            monitor.report(float(shares.log_norms.sum()), clusters=learner.roster.ids.size)
-            if monitor.interrupted:
-                break
+        sample = rng.permutation(rows.shape[0])[: 10 * self.n_clusters]
+        self.calibration_ = calibrated(self.profiles_, Block(rows[sample], weights[sample]), rng)
 
     @available_if(_can_learn_more)
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> BernoulliMixture:
-        """Learn more rows, in the order given. ``X`` may have features never seen before, as further columns."""
-        if not hasattr(self, "profiles_"):
-            return self._first_part(X, sample_weight)
-        rows = as_presence(self._wider(X))
-        weights = some_weights(sample_weight, rows.shape[0])
-        seen = with_features(self.profiles_, rows.shape[1])
-        seen.seen[:] += seen_in(rows, weights)
-        learner = Learner(
-            with_background(seen, flat=self.background == "flat"),
-            self.roster_,
-            self._rules(np.random.default_rng(self.random_state)),
-        )
-        order, done = np.arange(rows.shape[0]), 0
-        for end in batch_ends(0, rows.shape[0]):
-            shares = learner.read(rows, weights, order[done:end])
-            learner.tidy(rows, weights, order[done:end], shares, counted=False)
-            done = end
-        self.profiles_, self.roster_ = learner.profiles, learner.roster
-        self._look_back(rows)
-        self._remember_more(rows)
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> BernoulliMixture:
+        """Learn more rows, in the order given, from the first row on.
+
+        A Dataset or table may bring features never seen before. Clusters keep their ids.
+
+        Parameters
+        ----------
+        X : matrix, Dataset or table, shape (n_rows, n_features)
+        y : ignored
+        sample_weight : array of shape (n_rows,), optional
+        """
+        options = self._options()
+        fitted = hasattr(self, "profiles_")
+        found = validate_rows(self, X, mode="partial_fit" if fitted else "fit")
+        rows, weights = as_presence(found.matrix), some_weights(sample_weight, found.matrix.shape[0])
+        with transaction(self):
+            rng = check_random_state(self.random_state)
+            kept = weights > 0
+            self._learn_stream(Block(rows[kept], weights[kept]), options, rng, fitted=fitted)
+            self.n_iter_, self.converged_ = 1, True
+            self._remember_rows(found, mode="partial_fit" if fitted else "fit")
+            self._look_back(rows)
         return self
 
-    def _remember_more(self, rows: sp.csr_matrix) -> None:
-        """Add rows to those remembered; how far to trust them was chosen at the first."""
-        if not self.remember_rows:
-            return
-        old = getattr(self, "exemplars_", None)
-        if old is None:
-            self.exemplars_ = remember(rows, tuned(rows, np.random.default_rng(self.random_state)))
-            return
-        shape = (old.feature_ptr.size - 1, rows.shape[1])
-        before = sp.csr_matrix((np.ones(old.features.size), old.features, old.feature_ptr), shape=shape)
-        self.exemplars_ = remember(sp.vstack([before, rows]).tocsr(), old.settings)
-
-    def _first_part(self, X: Any, sample_weight: Any) -> BernoulliMixture:
-        rows = as_presence(as_rows(self, X, fitting=True))
-        weights = some_weights(sample_weight, rows.shape[0])
-        self._check_options(rows.shape[0])
-        rng = np.random.default_rng(self.random_state)
-        self._fit_adf(rows, weights, seen_in(rows, weights), rng)
-        self._look_back(rows)
-        self._remember_more(rows)
-        return self
-
-    def _wider(self, X: Any) -> sp.csr_matrix:
-        """Judge rows for a fitted model; more columns than before are new features."""
-        width = getattr(getattr(X, "X", X), "shape", (0, 0))
-        if len(width) == 2 and width[1] > self.n_features_in_:
-            vocabulary = getattr(self, "vocabulary_", None)
-            rows = as_rows(self, X, fitting=True)
-            if vocabulary is not None and not hasattr(self, "vocabulary_"):
-                self.vocabulary_ = vocabulary
-            return rows
-        rows = as_rows(self, X, fitting=False)
-        vocabulary = getattr(X, "vocabulary", None)
-        if vocabulary is not None and hasattr(self, "vocabulary_"):
-            self.vocabulary_ = vocabulary
-        return rows
+    def _learn_stream(self, block: Block, options: Options, rng: np.random.Generator, *, fitted: bool) -> None:
+        seen = seen_in(block.rows, block.weights)
+        if fitted:
+            state = self.stream_
+            profiles = with_seen(self.profiles_, seen, flat=options.flat)
+            wide = sp.csr_matrix(
+                (state.rows.data, state.rows.indices, state.rows.indptr), shape=(state.rows.shape[0], seen.size - 1)
+            )  # fmt: skip
+            state = state._with_rows(wide)
+            rng = np.random.default_rng(rng.integers(2**63) + state.n_rows)
+            learner = StreamLearner(profiles, self.roster_, state, self.calibration_, options, rng)
+        else:
+            learner = StreamLearner(None, Roster.of(0), empty_state(block.rows.shape[1]), None, options, rng)
+        learner.learn(block)
+        self.profiles_, self.roster_, self.stream_ = learner.result()
+        self.calibration_ = learner.calibration or uncalibrated(np.diff(block.rows.indptr))
+        self.objective_history_ = [*getattr(self, "objective_history_", []), *learner.history]
 
     def _look_back(self, rows: sp.csr_matrix) -> None:
-        """What is known of each fitted row once all are learned."""
-        found = labelled(self.profiles_, rows)
+        """What is known of the rows just learned."""
+        found = scored(self.profiles_, rows, self.n_threads)
+        n_clutter = self.profiles_.n_clutter
         self.labels_ = self._ids_of(found.rows)
-        self.typicality_, self.shares_ = found.explained, found.shares
+        self.typicality_ = per_feature(found.log_ratios, rows)
         unsure = np.bincount(found.rows, weights=1 - found.shares, minlength=self.profiles_.n_rows)
         n_of = np.bincount(found.rows, minlength=self.profiles_.n_rows)
-        self.uncertainty_ = (unsure / np.maximum(n_of, 1))[self.profiles_.n_clutter :]
+        self.uncertainty_ = (unsure / np.maximum(n_of, 1))[n_clutter:]
 
-    # --- using ----------------------------------------------------------------------------------------------------
+    # --- asking -------------------------------------------------------------------------------------------------------
+
+    def _rows(self, X: Any) -> sp.csr_matrix:
+        check_is_fitted(self)
+        return as_presence(validate_rows(self, X, mode="predict").matrix)
+
+    def _asked(self, X: Any) -> tuple[Profiles, sp.csr_matrix]:
+        """The fitted profiles and valid rows."""
+        rows = self._rows(X)
+        return self.profiles_, rows
 
     def predict(self, X: Any) -> np.ndarray:
-        """Id of each row's most likely cluster; -1 is the clutter: the row belongs nowhere."""
-        check_is_fitted(self)
-        rows = as_presence(as_rows(self, X, fitting=False))
-        return self._ids_of(labelled(self.profiles_, rows).rows)
+        """Id of each row's most likely cluster; -1: unassigned."""
+        return self._ids_of(scored(*self._asked(X), self.n_threads).rows)
+
+    def assign(self, X: Any) -> Assignment:
+        """The cluster of each row and its probability, in one pass."""
+        found = scored(*self._asked(X), self.n_threads)
+        return Assignment(self._ids_of(found.rows), found.shares)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Probability of each cluster, (n_rows, n); columns follow ``roster_.ids``, the clutter's comes last."""
-        check_is_fitted(self)
-        rows = as_presence(as_rows(self, X, fitting=False))
-        shares = memberships_of(self.profiles_, rows)
+        """Probability of each cluster, (n_rows, n); columns follow ``cluster_ids_``, the clutter's comes last."""
+        shares = memberships_of(*self._asked(X), self.n_threads)
         return np.roll(shares, -self.profiles_.n_clutter, axis=1)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Log probability of each row under the model."""
-        check_is_fitted(self)
-        return likelihoods(self.profiles_, as_presence(as_rows(self, X, fitting=False)))
+        return log_likelihoods(*self._asked(X), self.n_threads)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Mean log probability of the rows."""
@@ -297,66 +307,264 @@ class BernoulliMixture(Suggesting, Managing):
         n = self.roster_.ids.size
         return np.asarray((a[:, :n] * b[:, :n]).sum(axis=1))
 
+    def sample(
+        self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
+    ) -> tuple[sp.csr_matrix, np.ndarray]:  # fmt: skip
+        """Rows drawn from the model, and the ids of the clusters they were drawn from (-1: clutter)."""
+        check_is_fitted(self)
+        n = check_int("n_samples", n_samples)
+        rng = check_random_state(self.random_state if random_state is None else random_state)
+        X, rows = inspection.sampled(self.profiles_, n, rng)
+        return X, self._ids_of(rows)
+
+    # --- suggestion ---------------------------------------------------------------------------------------------------
+
+    def suggest(
+        self, observed: Iterable[Any], rejected: Iterable[Any] = (), n: int = 10, *, hidden: Hidden = "third"
+    ) -> Suggestions:
+        """The ``n`` features that most probably go with ``observed``, each with its reasons.
+
+        To refine, call again: a suggestion the user accepts joins ``observed``, one the user rejects joins ``rejected``
+        and counts as absent. All other features are unknown, not absent.
+
+        Parameters
+        ----------
+        observed, rejected : iterables of features
+            By name when the model was fitted to a Dataset, or by column number.
+        n : int
+        hidden : "third", "one" or float
+            How much of the row is not in ``observed``, which the probabilities depend on: a third of it, exactly one
+            feature, so many features, or (below 1) each with this probability.
+        """
+        check_is_fitted(self)
+        given, refused = self._columns(observed), self._columns(rejected)
+        both = np.intersect1d(given, refused)
+        if both.size:
+            raise BadInput(
+                f"{self.name_features(both[:1])[0]!r} is both observed and rejected; keep it in one of them."
+            )
+        width = self.profiles_.n_features
+        row, no = suggestion.one_row(given, width), suggestion.one_row(refused, width)
+        features, raw = suggestion.suggested(self.profiles_, row, no, check_int("n", n), 1)
+        probabilities = self.calibration_.probability(raw, np.array([given.size]), hidden)
+        shares = suggestion.memberships(self.profiles_, given, refused)
+        found = [
+            Suggestion(
+                int(feature), self.name_features(np.array([feature]))[0], float(probability),
+                self._reasons(int(feature), given, shares),
+            )
+            for feature, probability in zip(features[0], probabilities[0], strict=True)
+            if feature >= 0
+        ]  # fmt: skip
+        return Suggestions(found)
+
+    def _columns(self, features: Iterable[Any]) -> np.ndarray:
+        names = getattr(self, "feature_names_in_", None)
+        return suggestion.columns_of(features, self.profiles_.n_features, getattr(self, "vocabulary_", None), names)
+
+    def _reasons(self, feature: int, given: np.ndarray, shares: np.ndarray) -> list[Reason]:
+        names, reasons = self.name_features(given), []
+        for row, share, led in suggestion.reasons_for(self.profiles_, feature, given, shares):
+            id_ = int(self._ids_of(np.array([row]))[0])
+            name = self.roster_.names.get(id_, "clutter" if id_ == -1 else f"cluster {id_}")
+            reasons.append(Reason(id_, name, share, [names[at] for at in led]))
+        return reasons
+
+    def suggest_batch(
+        self, X: Any, rejected: Any = None, n: int = 10, *, hidden: Hidden = "third"
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """For every row of ``X``, the ``n`` likeliest features it does not have, and their probabilities, on threads.
+
+        Both are (n_rows, n), padded with feature -1. ``rejected`` is a matrix like ``X``, above 0 where refused.
+        """
+        rows = self._rows(X)
+        no = None if rejected is None else self._rows(rejected)
+        if no is not None and no.shape[0] != rows.shape[0]:
+            raise BadInput(f"rejected has {no.shape[0]} rows, X has {rows.shape[0]}; give one row for each.")
+        features, raw = suggestion.suggested(self.profiles_, rows, no, check_int("n", n), self.n_threads)
+        probabilities = self.calibration_.probability(raw, np.diff(rows.indptr), hidden)
+        return features, np.where(features >= 0, probabilities, 0.0)
+
+    # --- describing ---------------------------------------------------------------------------------------------------
+
+    def _ids_of(self, rows: np.ndarray) -> np.ndarray:
+        """Stable ids of rows of the model; -1 for the clutter."""
+        return np.asarray(np.concatenate([self.roster_.ids, [-1]])[rows - self.profiles_.n_clutter])
+
+    def _row_of(self, cluster: int) -> int:
+        if cluster == -1 and self.profiles_.n_clutter:
+            return 0
+        return self.roster_.row_of(cluster) + self.profiles_.n_clutter
+
+    @property
+    def n_clusters_(self) -> int:
+        """Number of clusters found."""
+        return self.profiles_.n_clusters
+
+    @property
+    def cluster_sizes_(self) -> np.ndarray:
+        """Effective number of rows of each cluster, in the order of ``cluster_ids_``."""
+        return self.profiles_.mass[self.profiles_.n_clutter :].copy()
+
+    @property
+    def strength_(self) -> float:
+        """How many rows the prior is worth."""
+        return self.profiles_.strength
+
+    def top_features(self, cluster: int, n: int = 10, by: str = "alpha", level: float = 0.9) -> TopFeatures:
+        """The features that describe a cluster.
+
+        ``by="alpha"`` sorts by the effective number of rows that have the feature, and cannot be fooled by a feature
+        that few rows happen to share; ``by="mean"`` sorts by the mean share of rows. ``low`` and ``high`` bound the
+        share of rows with probability ``level``.
+        """
+        check_is_fitted(self)
+        if by not in ("alpha", "mean"):
+            raise BadInput(f"by is {by!r}; choose 'alpha' (effective number of rows) or 'mean' (share of rows).")
+        return inspection.top_features(self.profiles_, self._row_of(cluster), n, by, level)
+
+    def typicality(self) -> np.ndarray:
+        """For each row learned last, how much likelier the model makes it than the background, in nats a feature."""
+        check_is_fitted(self)
+        return self.typicality_
+
+    def cluster_uncertainty(self) -> np.ndarray:
+        """For each live cluster, the mean probability that a row labelled with it belongs elsewhere."""
+        check_is_fitted(self)
+        return self.uncertainty_
+
     def figures(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
         """For the report: what goes with the features of the largest clusters."""
-        from shoal.bernoulli.showing import suggestions_table
+        from shoal.bernoulli.plots import suggestions_table
 
-        says = "Given the features on the left, those on the right are the most probable."
-        yield "What goes with what", says, lambda: suggestions_table(self)
+        caption = "Given the features on the left, those on the right are the most probable."
+        yield "What goes with what", caption, lambda: suggestions_table(self)
 
-    # --- options --------------------------------------------------------------------------------------------------
+    # --- editing ------------------------------------------------------------------------------------------------------
 
-    @property
-    def _n_prime(self) -> int:
-        """Rows looked at several times for a good start."""
-        return max(2000, 20 * self.n_clusters)
+    def merge_clusters(self, clusters: Any, into: int) -> BernoulliMixture:
+        """The rows of ``clusters`` (one id or several) belong to ``into`` from now on: what all have seen adds up."""
+        check_is_fitted(self)
+        gone = [int(id_) for id_ in np.unique(np.atleast_1d(np.asarray(clusters, dtype=np.int64)))]
+        if into in gone or -1 in (into, *gone) or not gone:
+            raise BadInput(f"cannot merge {clusters} into {into}; name different clusters, and not the clutter (-1).")
+        rows = [self._row_of(id_) for id_ in (into, *gone)]
+        profiles, sizes = self.profiles_, self.profiles_.mass[rows]
+        with transaction(self):
+            unsure = self.uncertainty_.copy()
+            unsure[self.roster_.row_of(into)] = np.average(unsure[np.array(rows) - profiles.n_clutter], weights=sizes)
+            for id_ in gone:
+                row = self._row_of(id_)
+                profiles = merged_rows(profiles, [Merger(self._row_of(into), row)])
+                unsure = np.delete(unsure, row - profiles.n_clutter)
+                self.roster_.merge([id_], into=int(into))
+            self.profiles_, self.uncertainty_ = profiles, unsure
+            self.labels_ = np.where(np.isin(self.labels_, gone), into, self.labels_)
+        return self
 
-    @property
-    def _strength(self) -> float:
-        return self.strength if self.strength is not None else (0.01 if self.inference == "em" else 2.0)
+    def split_cluster(self, cluster: int, X: Any) -> int:  # type: ignore[override]
+        """Split a cluster in two by those rows of ``X`` (rows the model has learned) that it holds; the new id."""
+        rows = self._rows(X)
+        row = self._row_of(cluster)
+        if cluster == -1:
+            raise BadInput("the clutter (-1) cannot be split; name a cluster.")
+        profiles, n = editing.split_in_two(self.profiles_, row, rows, check_random_state(self.random_state))
+        if n < 2:
+            raise BadInput(f"cluster {cluster} holds {n} of the rows given. A split needs at least two of its rows.")
+        with transaction(self):
+            self.profiles_ = profiles
+            new = int(self.roster_.split(cluster)[0])
+            self.uncertainty_ = np.append(self.uncertainty_, self.uncertainty_[self.roster_.row_of(cluster)])
+            if self.labels_.size == rows.shape[0]:  # the rows learned last, as far as can be known
+                inside = self.labels_ == cluster
+                self.labels_ = self.labels_.copy()
+                self.labels_[inside] = self._ids_of(scored(profiles, rows[np.flatnonzero(inside)]).rows)
+        return new
 
-    def _rules(self, rng: np.random.Generator) -> Rules:
-        return Rules(
-            n_clusters=self.n_clusters, clutter=self.clutter, flat=self.background == "flat", strength=self._strength,
-            weight=1.0, init=self.init, negligible=0.01, least_gain=3.0, features_kept=self.features_kept,
-            least_share=0.05, births=self.adapt, merges=self.adapt, prime_passes=4, n_shares=self.n_shares, rng=rng,
-        )  # fmt: skip
+    # --- differences and models trained apart -------------------------------------------------------------------------
 
-    def _check_options(self, n_rows: int) -> None:
-        for name, choices in {
-            "inference": ("adf", "em"), "background": ("feature", "flat"), "init": ("spread", "random"),
-        }.items():  # fmt: skip
-            if getattr(self, name) not in choices:
-                raise BadInput(f"{name} is {getattr(self, name)!r}; choose one of {', '.join(map(repr, choices))}.")
-        for name in ("n_clusters", "n_passes", "features_kept", "n_shares", "max_iter"):
-            if not getattr(self, name) >= 1:
-                raise BadInput(f"{name} is {getattr(self, name)!r}; it must be 1 or more.")
-        if self.n_clusters > n_rows:
-            raise BadInput(
-                f"n_clusters is {self.n_clusters}, but there are only n_samples={n_rows} rows. Ask for fewer."
+    def accumulate(self, X: Any, sample_weight: Any = None) -> Delta:
+        """What these rows would teach the model, which stays as it is. Apply with :meth:`update`."""
+        rows = self._rows(X)
+        weights = validate_weights(sample_weight, rows.shape[0])
+        delta, _ = accumulate(Block(rows, weights), self.profiles_)
+        return delta._replace(ids=self.roster_.ids.copy(), seen=seen_in(rows, weights))
+
+    def update(self, delta: Delta) -> BernoulliMixture:
+        """Learn a difference that :meth:`accumulate` gave, here or in a copy of this model."""
+        return self._apply(delta, 1.0)
+
+    def forget(self, stats: Delta) -> BernoulliMixture:
+        """Take a difference back, exactly: a day, or a customer, that shall not have been seen."""
+        return self._apply(stats, -1.0)
+
+    def _apply(self, delta: Delta, sign: float) -> BernoulliMixture:
+        check_is_fitted(self)
+        if not np.array_equal(delta.ids, self.roster_.ids):
+            raise CannotMerge(
+                "the difference was taken when the model had other clusters; clusters were born, merged or removed "
+                "since. Accumulate it again from the model as it is."
             )
-        if not self._strength > 0:
-            raise BadInput(f"strength is {self.strength!r}; the prior must be worth more than 0 rows.")
+        self.profiles_ = statistics.update(self.profiles_, delta, sign=sign)
+        return self
+
+    def merge(self, other: Any) -> BernoulliMixture:
+        """Take in a model that was fitted on other rows with the same columns.
+
+        Clusters of the two that are better believed to be one are joined, then those that lose least, until
+        ``n_clusters`` are left. The beliefs add up; neither model's rows are needed. Ids, names and pins of this model
+        stay.
+        """
+        check_is_fitted(self)
+        if not isinstance(other, BernoulliMixture):
+            raise CannotMerge(f"cannot merge a {type(other).__name__} into a BernoulliMixture.")
+        check_is_fitted(other)
+        mine, theirs = self.profiles_, other.profiles_
+        if mine.n_clutter != theirs.n_clutter:
+            raise CannotMerge("one model has a clutter cluster and the other has not; fit both with the same clutter.")
+        if mine.n_features != theirs.n_features:
+            raise CannotMerge(
+                f"one model knows {mine.n_features} features and the other {theirs.n_features}; fit both on the same "
+                "columns."
+            )
+        profiles = editing.appended(mine, theirs, flat=self.background == "flat")
+        pinned = np.zeros(profiles.n_rows, dtype=np.bool_)
+        pinned[mine.n_clutter : mine.n_rows] = self.roster_.is_pinned()
+        profiles, mergers = editing.joined(profiles, self.n_clusters, pinned)
+        with transaction(self):
+            self.roster_.add(theirs.n_clusters)
+            note_mergers(self.roster_, mergers, mine.n_clutter)
+            self.profiles_ = profiles
+            self.uncertainty_ = np.full(profiles.n_clusters, float(np.mean(self.uncertainty_)))
+            alive = np.isin(self.labels_, self.roster_.ids)
+            self.labels_ = np.where(alive, self.labels_, -1)
+        return self
+
+    # --- options ------------------------------------------------------------------------------------------------------
+
+    def _options(self) -> Options:
+        check_choice("inference", self.inference, ("adf", "em"))
+        check_real("tol", self.tol, minimum=0.0)
+        check_int("max_iter", self.max_iter)
+        if self.strength is not None:
+            check_real("strength", self.strength, minimum=0.0, strict=True)
+        return Options(
+            n_clusters=check_int("n_clusters", self.n_clusters),
+            clutter=bool(self.clutter),
+            strength=self.strength,
+            flat=check_choice("background", self.background, ("feature", "flat")) == "flat",
+            init=check_choice("init", self.init, ("spread", "random")),
+            adapt=bool(self.adapt),
+            features_kept=check_int("features_kept", self.features_kept),
+            n_passes=check_int("n_passes", self.n_passes),
+            n_partitions=check_int("n_partitions", self.n_partitions),
+            n_threads=self.n_threads,
+        )
 
 
 def some_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Judge weights; all zero would leave nothing to learn."""
-    weights = as_weights(sample_weight, n_rows)
+    """Validate weights; all zero would leave nothing to learn."""
+    weights = validate_weights(sample_weight, n_rows)
     if n_rows and not weights.any():
         raise BadInput("every sample_weight is zero, so there is nothing to learn; give some row a positive weight.")
     return weights
-
-
-def seen_in(rows: sp.csr_matrix, weights: np.ndarray) -> np.ndarray:
-    """Rows that have each feature, and, last, rows in all."""
-    per_entry = np.repeat(weights, np.diff(rows.indptr))
-    return np.append(np.bincount(rows.indices, weights=per_entry, minlength=rows.shape[1]), weights.sum())
-
-
-def batch_ends(begin: int, end: int, most: int = 65536) -> list[int]:
-    """Batches that grow with what is known, so that no batch can carry the model far from where it was."""
-    ends = []
-    while begin < end:
-        begin = min(end, begin + min(most, max(2048, begin)))
-        ends.append(begin)
-    return ends

@@ -1,53 +1,55 @@
-"""Keyword suggestion: probabilities, and the reason for each."""
+"""Suggestion by profiles: features observed, features rejected, and all others unknown (the paper's last section)::
+
+r~_l ~ gamma_l prod_{d in S} mu_ld        p(x_d = 1 | S) = sum_l r~_l mu_ld
+"""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.bernoulli.profiles import Profiles
+from shoal.bernoulli.profiles import Profiles, means_of
 from shoal.bernoulli.suggestion_kernels import score_observed, suggest_rows
+from shoal.errors import UnknownFeature
+from shoal.threads import ordered_map, row_blocks
 
-
-def slot_means(profiles: Profiles) -> np.ndarray:
-    """Means of the entries, in slot order, kept off 0 and 1."""
-    return np.asarray(np.clip(profiles.alphas() / profiles.totals(), 1e-12, 1 - 1e-9))
-
-
-def means_of(profiles: Profiles, features: np.ndarray) -> np.ndarray:
-    """mu of every cluster for a few keywords, dense (n_rows, n)."""
-    used = profiles.n_entries
-    means = profiles.ratio[:, None] * profiles.background[features][None, :]
-    means[:, profiles.shared[features]] = profiles.background[features][profiles.shared[features]]
-    order = np.argsort(features, kind="stable")
-    place = np.searchsorted(features, profiles.feature[:used], sorter=order)
-    place = order[np.minimum(place, features.size - 1)] if features.size else place
-    hit = features[place] == profiles.feature[:used] if features.size else np.zeros(used, dtype=bool)
-    means[profiles.cluster[:used][hit], place[hit]] = slot_means(profiles)[hit]
-    return np.asarray(np.clip(means, 1e-12, 1 - 1e-9))
+BLOCK_ROWS = 4096
+NEGLIGIBLE = 1e-4  # a cluster with less than this share of the largest responsibility is left out
+LEAST_PART = 0.05  # of a probability, for a cluster to be named as a reason
 
 
 def memberships(profiles: Profiles, observed: np.ndarray, rejected: np.ndarray) -> np.ndarray:
-    """r~: how likely each cluster is, given keywords that are there, keywords that are not, and nothing of the rest."""
+    """r~: how likely each cluster is, given features that are there, features that are not, and nothing of the rest."""
     scores = np.zeros(profiles.n_rows)
-    score_observed(observed, rejected, profiles, slot_means(profiles), np.log(profiles.weights()), scores)
+    score_observed(observed, rejected, profiles, profiles.means(), np.log(profiles.weights()), scores)
     shares = np.exp(scores - scores.max())
+    shares[shares < NEGLIGIBLE] = 0.0
     return np.asarray(shares / shares.sum())
 
 
-def suggest_many(
-    profiles: Profiles, observed: sp.csr_matrix, rejected: sp.csr_matrix | None, n: int, *, negligible: float = 1e-4
+def suggested(
+    profiles: Profiles, observed: sp.csr_matrix, rejected: sp.csr_matrix | None, n: int, n_threads: int | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The ``n`` likeliest other keywords of each row, -1 where there are fewer, and their probabilities."""
-    if rejected is None:
-        rejected = sp.csr_matrix(observed.shape)
-    features = np.zeros((observed.shape[0], min(n, profiles.n_features)), dtype=np.int64)
+    """The ``n`` likeliest other features of each row, -1 where there are fewer, and sum_l r~_l mu_ld of each."""
+    rejected = sp.csr_matrix(observed.shape) if rejected is None else rejected
+    features = np.full((observed.shape[0], min(n, profiles.n_features)), -1, dtype=np.int64)
     probabilities = np.zeros(features.shape)
-    suggest_rows(
-        observed.indptr, observed.indices, rejected.indptr, rejected.indices, profiles, slot_means(profiles),
-        np.log(profiles.weights()), np.argsort(-profiles.background, kind="stable"), negligible,
-        features, probabilities,
-    )  # fmt: skip
+    means, log_weights = profiles.means(), np.log(profiles.weights())
+    used = profiles.n_entries
+    above_default = means - profiles.default_means(profiles.cluster[:used], profiles.feature[:used])
+    popular = np.argsort(-profiles.background, kind="stable")
+
+    def one(block: tuple[int, int]) -> None:
+        a, b = block
+        suggest_rows(
+            observed.indptr[a : b + 1], observed.indices, rejected.indptr[a : b + 1], rejected.indices, profiles,
+            means, above_default, log_weights, popular, NEGLIGIBLE, features[a:b], probabilities[a:b],
+        )  # fmt: skip
+
+    list(ordered_map(one, row_blocks(observed.shape[0], BLOCK_ROWS), n_threads))
     return features, probabilities
 
 
@@ -58,19 +60,57 @@ def reasons_for(
     shares: np.ndarray,
     *,
     n_clusters: int = 3,
-    n_keywords: int = 3,
+    n_features: int = 3,
 ) -> list[tuple[int, float, np.ndarray]]:
-    """Rows behind a suggestion, their parts of its probability, and the places in ``observed`` that led there."""
+    """Rows of the model behind a suggestion, their parts of its probability, and the places in ``observed`` that led.
+
+    The parts are the terms r~_l mu_ld of the number itself.
+    """
     means = means_of(profiles, np.append(observed, feature))
     parts = shares * means[:, -1]
     parts = parts / parts.sum()
     weights = profiles.weights()
-    # How much likelier the keyword makes this cluster than it was before any keyword.
+    # How much likelier the feature makes this cluster than it was before any feature.
     pull = np.log(means[:, :-1]) - np.log(weights @ means[:, :-1])[None, :]
     reasons: list[tuple[int, float, np.ndarray]] = []
     for row in np.argsort(-parts, kind="stable")[:n_clusters]:
-        if parts[row] < 0.05 and reasons:
+        if parts[row] < LEAST_PART and reasons:
             break
-        led = np.argsort(-pull[row], kind="stable")[:n_keywords]
+        led = np.argsort(-pull[row], kind="stable")[:n_features]
         reasons.append((int(row), float(parts[row]), led[pull[row, led] > 0]))
     return reasons
+
+
+# --- features by name -------------------------------------------------------------------------------------------------
+
+
+def columns_of(features: Iterable[Any], n_features: int, vocabulary: Any, names: Any) -> np.ndarray:
+    """Names or column numbers as column numbers, each once."""
+    asked = list(features)
+    named = [feature for feature in asked if isinstance(feature, str)]
+    numbers = [int(feature) for feature in asked if not isinstance(feature, str)]
+    wrong = [number for number in numbers if not 0 <= number < n_features]
+    if wrong:
+        raise UnknownFeature(f"feature {wrong[0]} is not a column; columns run from 0 to {n_features - 1}.")
+    return np.unique(np.array(numbers + _find(named, vocabulary, names), dtype=np.int64))
+
+
+def _find(wanted: list[str], vocabulary: Any, names: Any) -> list[int]:
+    if not wanted:
+        return []
+    if vocabulary is None:
+        known = {str(name): at for at, name in enumerate(names if names is not None else [])}
+        places = [known.get(name, -1) for name in wanted]
+    else:
+        places = vocabulary.find(wanted).tolist()
+    for name, place in zip(wanted, places, strict=True):
+        if place < 0:
+            near = list(vocabulary.near(name, 3)) if vocabulary is not None else []
+            hint = f" Did you mean {', '.join(repr(str(one)) for one in near)}?" if near else ""
+            source = "the vocabulary" if vocabulary is not None else "the model, which was fitted without names"
+            raise UnknownFeature(f"{name!r} is not in {source}.{hint}")
+    return [int(place) for place in places]
+
+
+def one_row(columns: np.ndarray, n_features: int) -> sp.csr_matrix:
+    return sp.csr_matrix((np.ones(columns.size), columns, np.array([0, columns.size])), shape=(1, n_features))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def suggestions_table(model: BernoulliMixture, n_examples: int = 8, n: int = 5) -> str:
     """For the largest clusters, what their first two features most probably come with, as an HTML table."""
-    largest = model.roster_.ids[np.argsort(-model.cluster_sizes(), kind="stable")[:n_examples]]
+    largest = model.cluster_ids_[np.argsort(-model.cluster_sizes_, kind="stable")[:n_examples]]
     rows = []
     for cluster in largest.tolist():
         given = model.top_features(cluster, n=2).features

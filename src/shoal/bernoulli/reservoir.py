@@ -1,0 +1,140 @@
+"""The start of one pass: EM on a reservoir, from more seeds than clusters, with the strength of the prior learned.
+
+Dense in (features seen at least twice in the reservoir) x (clusters); nothing here grows with the length of the stream.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+
+from shoal.bernoulli.adf import Block, responsibilities_of
+from shoal.bernoulli.entries_kernels import GRID
+from shoal.bernoulli.merging import merged_down
+from shoal.bernoulli.profiles import Profiles, empty_profiles, with_entries
+from shoal.bernoulli.seeding import seed_rows
+from shoal.bernoulli.statistics import ExpectedCounts, Theta, expect, maximize
+from shoal.bernoulli.strength import FIRST_STRENGTH, learned_strength
+
+SEEDS_PER_CLUSTER = 1.5
+LEAST_RESERVOIR, RESERVOIR_PER_CLUSTER, MOST_RESERVOIR = 10_000, 200, 50_000
+LEAST_HEAD, HEAD_PER_CLUSTER, MOST_HEAD = 4_000, 40, 20_000
+MOST_CELLS = 4_000_000  # features x seeds of the dense arrays
+LEAST_COUNT = 1e-4  # a smaller expected count earns no entry
+ITERATIONS_SEEDS, ITERATIONS_HEAD, ITERATIONS_RESERVOIR = 20, 10, 16
+TOLERANCE = 1e-5
+WIDTH = 16  # responsibilities of a row that rare features are counted by
+
+
+def reservoir_size(n_clusters: int) -> int:
+    """Rows the start is made from: enough for each cluster, and no more than can be looked at often."""
+    return max(LEAST_RESERVOIR, min(RESERVOIR_PER_CLUSTER * n_clusters, MOST_RESERVOIR), n_clusters)
+
+
+class Prior(NamedTuple):
+    """What the start must know beforehand."""
+
+    seen: np.ndarray  # (n_features + 1,)
+    background: np.ndarray
+    strength: float | None  # None: learned
+    clutter: bool
+    flat: bool
+
+
+def started(block: Block, n_clusters: int, prior: Prior, init: str, rng: np.random.Generator) -> Profiles:
+    """Profiles of at most ``n_clusters`` clusters, from rows in random order; the clutter, if any, has no rows yet."""
+    kept = _frequent(block.rows, n_clusters)
+    X = block.rows[:, kept]
+    X.sort_indices()
+    background, dense = prior.background[kept], Block(X, block.weights)
+    climb = _Climb(background, prior.strength)
+    n_head = min(X.shape[0], max(min(max(LEAST_HEAD, HEAD_PER_CLUSTER * n_clusters), MOST_HEAD), n_clusters))
+    head = Block(X[:n_head], block.weights[:n_head])
+    seeds = seed_rows(head.rows, math.ceil(SEEDS_PER_CLUSTER * n_clusters), background, init, rng)
+    stats = climb.run(head, climb.of_seeds(head.rows, seeds), ITERATIONS_SEEDS)
+    if stats.mass.size > n_clusters:
+        counts, mass = merged_down(stats.counts, stats.mass, background, climb.strength, n_clusters)
+        stats = stats._replace(counts=counts, mass=mass)
+    stats = climb.run(head, stats, ITERATIONS_HEAD)
+    if n_head < X.shape[0]:
+        stats = climb.run(dense, stats, ITERATIONS_RESERVOIR)
+    return _as_profiles(stats, kept, block, climb.strength, prior)
+
+
+def _frequent(rows: sp.csr_matrix, n_clusters: int) -> np.ndarray:
+    """Features seen at least twice, as many of the most frequent as the dense arrays have room for."""
+    often = np.bincount(rows.indices, minlength=rows.shape[1])
+    kept = np.flatnonzero(often >= min(2, max(1, rows.shape[0] // 100)))
+    most = max(100, int(MOST_CELLS / (SEEDS_PER_CLUSTER * n_clusters)))
+    if kept.size > most:
+        kept = np.sort(kept[np.argsort(-often[kept], kind="stable")[:most]])
+    return kept
+
+
+class _Climb:
+    """EM with a strength that is learned half-way and at the end of each run, unless it was given."""
+
+    def __init__(self, background: np.ndarray, strength: float | None) -> None:
+        self.background, self.learns = background, strength is None
+        self.strength = FIRST_STRENGTH if strength is None else strength
+
+    def of_seeds(self, rows: sp.csr_matrix, seeds: np.ndarray) -> ExpectedCounts:
+        counts = np.zeros((rows.shape[1], max(seeds.size, 1)))  # one cluster where every row is empty
+        for cluster, row in enumerate(seeds):
+            counts[rows.indices[rows.indptr[row] : rows.indptr[row + 1]], cluster] = 1.0
+        return ExpectedCounts(counts, np.ones(counts.shape[1]), -np.inf)
+
+    def theta(self, stats: ExpectedCounts) -> Theta:
+        # One row alone would be over-sure: seeds start with a prior worth two rows at least.
+        strength = self.strength if np.isfinite(stats.log_likelihood) else max(self.strength, FIRST_STRENGTH)
+        return maximize(stats, self.background, strength=strength)
+
+    def run(self, block: Block, stats: ExpectedCounts, iterations: int) -> ExpectedCounts:
+        """EM until the likelihood moves little; learning the strength may lower it."""
+        before = -np.inf
+        theta = self.theta(stats)
+        for number in range(iterations):
+            stats, _ = expect(block, theta)
+            if self.learns and number in (iterations // 2, iterations - 1):
+                self.strength = learned_strength(stats.counts, stats.mass, self.background, self.strength)
+            if number > iterations // 2 and stats.log_likelihood - before < TOLERANCE * abs(stats.log_likelihood):
+                break
+            before = stats.log_likelihood
+            if number < iterations - 1:
+                theta = self.theta(stats)
+        return stats
+
+
+def _as_profiles(
+    stats: ExpectedCounts, kept: np.ndarray, block: Block, strength: float, prior: Prior
+) -> Profiles:  # fmt: skip
+    """The expected counts as entries; features that had no room are counted by the rows' responsibilities."""
+    n_clutter = int(prior.clutter)
+    profiles = empty_profiles(
+        prior.seen, stats.mass.size, clutter=prior.clutter, strength=strength, flat=prior.flat
+    )  # fmt: skip
+    profiles.mass[n_clutter:] = np.rint(stats.mass * GRID) / GRID
+    feature, cluster = np.nonzero(stats.counts > LEAST_COUNT)
+    hits = np.rint(stats.counts[feature, cluster] * GRID) / GRID
+    cluster, feature = cluster + n_clutter, kept[feature]
+    dense = with_entries(profiles, cluster, feature, hits)
+    rare = np.setdiff1d(np.arange(prior.background.size), kept)
+    if not rare.size:
+        return dense
+    found = responsibilities_of(dense, block, width=min(WIDTH, dense.n_rows))
+    share = sp.csr_matrix(
+        ((found.values * block.weights[:, None])[found.rows >= 0],
+         (np.nonzero(found.rows >= 0)[0], found.rows[found.rows >= 0])),
+        shape=(block.rows.shape[0], dense.n_rows),
+    )  # fmt: skip
+    more = (share.T @ block.rows[:, rare]).tocoo()
+    some = more.data > LEAST_COUNT
+    return with_entries(
+        profiles,
+        np.concatenate([cluster, more.row[some]]),
+        np.concatenate([feature, rare[more.col[some]]]),
+        np.concatenate([hits, np.rint(more.data[some] * GRID) / GRID]),
+    )
