@@ -21,6 +21,10 @@ lint: $(VENV)/.test-ready   ## style and types
 bench: $(VENV)/.bench-ready   ## speed, memory and quality beside the rivals; results kept as JSON lines
 	$(BIN)/python benchmarks/run.py
 
+MINUTES ?= 10
+fuzz: $(VENV)/.test-ready   ## damage model files at random for MINUTES=10, with bounds checks in the kernels
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py model-files --minutes $(MINUTES) --seed $$(date +%s) --keep fuzz-failures
+
 dist: $(VENV)/.test-ready   ## a wheel that brings its kernels compiled for this platform; some 4 minutes
 	SHOAL_BUILD_LEVELS=x86-64-v3 $(BIN)/python -m hatchling build -t wheel -d dist
 
@@ -60,4 +64,4 @@ $(VENV)/.docs-ready: pyproject.toml | $(VENV)/bin/python
 clean:           ## remove what the targets made
 	rm -rf $(VENV) .browser-ready dist demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test lint bench dist serve docs browser clean
+.PHONY: help demo test lint bench dist fuzz serve docs browser clean

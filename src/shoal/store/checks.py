@@ -185,4 +185,7 @@ def check_model(model: Any) -> None:
     labels = state.get("labels_")
     if labels is not None and not (isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "iu"):
         raise Malformed("labels that are none")
+    sizes = state.get("cluster_sizes_")
+    if sizes is not None and not (isinstance(sizes, np.ndarray) and sizes.ndim == 1 and sizes.dtype.kind in "iuf"):
+        raise Malformed("cluster sizes that are none")
     check_part(model)
