@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from shoal.cli.memory import peak_mb
 from shoal.cli.models import CHOICES, Model, build, settings_of
 from shoal.cli.options import Overwrite, PrintFlags, ReadFlags, Source, progress_bars, takes_flags
 
@@ -164,6 +165,7 @@ class Work:
             "converged": getattr(self.estimator, "converged_", None),
             "empty_rows": self.n_empty,
             **{f"seconds_{name}": round(seconds, 3) for name, seconds in self.timings.items()},
+            "peak_mb": peak_mb(),
             "saved": str(out) if out else None,
             "report": str(report) if report else None,
         }

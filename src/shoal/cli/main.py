@@ -18,6 +18,7 @@ from shoal.cli.failure import exit_code_of
 from shoal.cli.fit import fit
 from shoal.cli.learn import learn
 from shoal.cli.merge import merge
+from shoal.cli.plan import plan
 from shoal.cli.report import report
 from shoal.cli.show import show
 from shoal.cli.suggest import suggest
@@ -32,7 +33,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, fit, learn, assign, show, suggest, edit, merge, evaluate, report, warm_up):
+for command in (demo, plan, fit, learn, assign, show, suggest, edit, merge, evaluate, report, warm_up):
     app.command()(command)
 app.add_typer(auction.app, name="auction")
 
