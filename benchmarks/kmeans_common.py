@@ -80,8 +80,10 @@ def compile_kernels() -> None:
 
 def seed_rows(X: sp.csr_matrix, k: int, init: str = "k-means++", seed: int = 0) -> sp.csr_matrix:
     """The same first centers for everybody."""
+    from shoal.kmeans.blocks import Block
     from shoal.kmeans.rows import unit_rows
-    from shoal.kmeans.seeding import choose_seeds
+    from shoal.kmeans.seeding import first_centers
 
     rows = unit_rows(X)
-    return X[choose_seeds(rows, np.ones(X.shape[0]), k, init, np.random.default_rng(seed))]
+    blocks = [Block(rows, np.ones(rows.n_rows))]
+    return first_centers(blocks, k, init, np.random.default_rng(seed)).csr(rows)

@@ -22,13 +22,15 @@ from common import Timer, peak_mb, record
 from kmeans_common import STEPS, compile_kernels, psi_of, zipf_documents
 from shoal.jit import kernel
 from shoal.kmeans import SphericalKMeans
-from shoal.kmeans.centers import Centers, centers_from_rows, index_centers, thinned, update_centers
+from shoal.kmeans.blocks import Block
+from shoal.kmeans.centers import Centers, index_centers, thinned
 from shoal.kmeans.exact import assign
 from shoal.kmeans.exact_kernels import add_lines, add_lists, largest
 from shoal.kmeans.inverted_index import InvertedIndex, postings_of
 from shoal.kmeans.rows import UnitRows, take_rows, unit_rows
-from shoal.kmeans.seeding import choose_seeds
-from shoal.kmeans.wand import WandAssigner
+from shoal.kmeans.seeding import first_centers
+from shoal.kmeans.statistics import Memory, Model, accumulate, update
+from shoal.kmeans.wand import retrieve
 from shoal.threads import ordered_map
 
 N, D = 1_000_000, 7_000_000
@@ -57,11 +59,23 @@ def line(k: int, name: str, seconds: float, **facts) -> None:
 
 def settled_centers(rows: UnitRows, k: int) -> Centers:
     """Centers like those in the middle of a fit: three thinned steps from random rows, then full."""
-    centers = centers_from_rows(rows, choose_seeds(rows, np.ones(rows.n_rows), k, "random", np.random.default_rng(0)))
+    centers = random_centers(rows, k)
     for _ in range(3):
         labels, _ = assign(rows, index_centers(thinned(centers, 50), rows.n_ranks))
-        centers = update_centers(rows, np.ones(rows.n_rows), labels, k).centers.filled_from(centers)
+        centers = means_of(rows, labels, centers)
     return centers
+
+
+def random_centers(rows: UnitRows, k: int) -> Centers:
+    return first_centers([Block(rows, np.ones(rows.n_rows))], k, "random", np.random.default_rng(0))
+
+
+def means_of(rows: UnitRows, labels: np.ndarray, old: Centers) -> Centers:
+    """The update step of Lloyd's algorithm."""
+    model, zeros = Model(old, rows.n_ranks), np.zeros(rows.n_rows)
+    block = Block(rows, np.ones(rows.n_rows))
+    stats, _ = accumulate(block, model, Memory(labels, zeros, zeros), n_threads=None)
+    return update(model, stats, n_threads=None).centers
 
 
 def full_auto(X, k: int) -> None:
@@ -102,14 +116,14 @@ def plain(X, k: int) -> None:
         list(ordered_map(lambda half: score_all(some.indptr, some.ranks, some.values, *half, *index.arrays, k), halves))
     labels, _ = assign(rows, index_centers(thinned(centers, 50), rows.n_ranks))
     with Timer() as updating:
-        update_centers(rows, np.ones(N), labels, k)
+        means_of(rows, labels, centers)
     seconds = indexing.seconds + 50 * scoring.seconds + updating.seconds
     line(k, "plain k-means", seconds, note="scoring timed on 20,000 rows and scaled to 1,000,000", quality=None)
 
 
 def sparse(X, k: int) -> None:
     rows = unit_rows(X)
-    seeds = X[choose_seeds(rows, np.ones(N), k, "random", np.random.default_rng(0))]
+    seeds = random_centers(rows, k).csr(rows)
     for p in (500, 200, 100, 50):
         model = SphericalKMeans(k, algorithm="sparse", features_kept=p, init=seeds, max_iter=STEPS, tol=0).fit(X)
         line(
@@ -128,9 +142,9 @@ def wand(X, k: int) -> None:
     for top, p in [(100, None), (10, None), (1, None), (10, 500), (10, 200), (10, 100), (10, 50), (1, 50)]:
         few = np.linspace(0, k - 1, 16).astype(np.int64)
         asked = (centers if p is None else thinned(centers, p)).take(few)
-        assigner = WandAssigner(rows, postings, top=top, features_kept=p, thresholds="safe")
+        block, model = Block(rows, np.ones(rows.n_rows), postings=postings), Model(asked, rows.n_ranks, p)
         with Timer() as timer:
-            assigner.assign(asked, None)
+            retrieve(block, model, top=top, thresholds="safe", n_threads=None)
         line(
             k, f"wand l={top} p={p or 'none'}", timer.seconds * k / few.size, quality=None,
             note=f"{few.size} centers, cold thresholds, scaled to k", index_seconds=building.seconds,
@@ -139,7 +153,7 @@ def wand(X, k: int) -> None:
 
 def wand_fit(X, k: int) -> None:
     index = InvertedIndex(X)
-    seeds = X[choose_seeds(index.rows, np.ones(N), k, "random", np.random.default_rng(0))]
+    seeds = random_centers(index.rows, k).csr(index.rows)
     for top in (10, 1):
         model = SphericalKMeans(k, algorithm="wand", top=top, features_kept=50, init=seeds, max_iter=5, tol=0).fit(
             index
@@ -156,7 +170,7 @@ def grid() -> None:
     n, k = 20_000, 400
     X = zipf_documents(n, 100_000, k, 95, "tf-idf")
     index = InvertedIndex(X)
-    seeds = X[choose_seeds(index.rows, np.ones(n), k, "random", np.random.default_rng(0))]
+    seeds = random_centers(index.rows, k).csr(index.rows)
     cells = [(top, p) for p in (50, 100, 200, 500, None) for top in (1, 10, 100)]
     for algorithm, top, p in [("exact", 1, None), *(("wand", *cell) for cell in cells)]:
         model = SphericalKMeans(

@@ -219,7 +219,8 @@ def _checked_values(estimator: Any, matrix: Any, *, fitted: bool, width: int | N
         probe.n_features_in_ = width
     vars(probe).pop("feature_names_in_", None)
     try:
-        return validate_data(probe, matrix, reset=not fitted, accept_sparse="csr", dtype=[np.float64, np.float32])
+        with np.errstate(invalid="ignore", over="ignore"):  # it adds up all values, of which inf - inf may be two
+            return validate_data(probe, matrix, reset=not fitted, accept_sparse="csr", dtype=[np.float64, np.float32])
     except ValueError as error:
         raise BadInput(str(error)) from None
 

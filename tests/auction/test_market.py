@@ -5,7 +5,7 @@ from shoal.auction import Market, Policy, baseline_policy, landscapes
 from shoal.auction.calibrate import calibrate
 from shoal.auction.cluster import METHODS, cluster_keywords
 from shoal.auction.landscape import COORDINATES
-from shoal.densities import read
+from shoal.densities import read_observations
 from shoal.errors import BadInput
 
 
@@ -78,7 +78,7 @@ def test_unsmoothed_landscapes_equal_the_general_reader(log):
         "x": (np.log(log.bid) * log.ctr)[shown],
         "w": log.weight[auction][shown],
     }
-    general = read(
+    general = read_observations(
         table, key="keyword", value="x", component="section", weight="w", family="gaussian_mixture", pseudo_count=0
     )
     land = landscapes(log, coordinates="logbid_ctr", pseudo_count=1e-12)

@@ -1,13 +1,25 @@
+import copy
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import shoal
 from oracles import densities as oracle
 from shoal.densities import FAMILIES, DensityKMeans
-from shoal.densities.density_kmeans import SIMPLE_FAMILIES
 from shoal.densities.gaussian import GaussianMixture
-from shoal.densities.statistics import accumulate, center_side, divergences, merge, nearest_centers, row_side
-from shoal.errors import BadInput
+from shoal.densities.options import SIMPLE_FAMILIES
+from shoal.densities.statistics import (
+    accumulate,
+    blocks_of,
+    center_side,
+    centers_of,
+    divergences,
+    merge,
+    nearest_centers,
+    row_side,
+)
+from shoal.errors import BadInput, BadModelFile
 
 
 def data(family, n=120, seed=0):
@@ -92,18 +104,126 @@ def test_thread_count_does_not_matter(monkeypatch):
     np.testing.assert_array_equal(*fits)
 
 
-def test_two_halves_merge_to_the_whole():
-    family, X = SIMPLE_FAMILIES["beta"](), data("beta")
-    rows, centers = row_side(family, "center", X), center_side(family, "center", X[:3])
-    labels, costs = nearest_centers(rows, centers)
-    weights = np.ones(len(X))
-    parts = [
-        accumulate(type(rows)(rows.stats[at], rows.constants[at]), weights[at], labels[at], costs[at], 3)
-        for at in (slice(0, 50), slice(50, None))
-    ]
-    whole = accumulate(rows, weights, labels, costs, 3)
-    for found, wanted in zip(merge(*parts), whole, strict=True):
-        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+@pytest.mark.parametrize("direction", ["center", "pooled"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_statistics_of_halves_merge_to_the_whole(family, direction):
+    X = data(family)
+    made = GaussianMixture(2) if family == "gaussian_mixture" else SIMPLE_FAMILIES[family]()
+    model = centers_of(made, direction, X[:3])
+    weights = np.random.default_rng(0).gamma(1, 1, len(X))
+    halves = (slice(50), slice(50, None))
+    parts = [accumulate(*blocks_of(made, direction, X[at], weights[at]), model)[0] for at in halves]
+    whole = accumulate(*blocks_of(made, direction, X, weights), model)[0]
+    for merged in (merge(*parts), merge(*parts[::-1])):
+        for found, wanted in zip(merged, whole, strict=True):
+            np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["center", "pooled"])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_models_of_halves_merge_to_the_whole(family, direction):
+    """One cluster: its center is the average of all rows, whoever has seen which half."""
+    X = data(family)
+    options = {"family": family, "direction": direction, "init": X[:1], "smoothing": 0}
+    one, other, whole = (DensityKMeans(1, **options).fit(rows) for rows in (X[:40], X[40:], X))
+    np.testing.assert_allclose(one.merge(other).cluster_centers_, whole.cluster_centers_, rtol=1e-7)
+    np.testing.assert_allclose(one.masses_, whole.masses_)
+    np.testing.assert_array_equal(one.cluster_sizes_, whole.cluster_sizes_)
+
+
+def test_copies_that_went_on_learning_merge_with_their_base_counted_once():
+    X = data("gaussian")
+    base = DensityKMeans(3, smoothing=0, random_state=0).fit(X[:60])
+    one, other = (copy.deepcopy(base).partial_fit(rows) for rows in (X[60:90], X[90:]))
+    one.merge(other, base=base)
+    assert one.cluster_sizes_.sum() == len(X)
+    centers = base._centers(SIMPLE_FAMILIES["gaussian"]())
+    assert np.abs(one.cluster_centers_ - base.cluster_centers_).max() < 2
+    assert centers.parameters.shape == one.cluster_centers_.shape
+
+
+def test_batches_average_to_the_whole():
+    X = data("gamma")
+    streamed = DensityKMeans(1, family="gamma", init=X[:1], smoothing=0)
+    for at in (slice(0, 10), slice(10, 70), slice(70, None)):
+        streamed.partial_fit(X[at])
+    whole = DensityKMeans(1, family="gamma", init=X[:1], smoothing=0).fit(X)
+    np.testing.assert_allclose(streamed.cluster_centers_, whole.cluster_centers_, rtol=1e-9)
+    assert streamed.cluster_sizes_.tolist() == [len(X)]
+    assert streamed.n_iter_ == 3
+
+
+def test_clusters_can_be_merged_split_and_named():
+    X = data("gaussian")
+    model = DensityKMeans(4, smoothing=0, random_state=0).fit(X)
+    model.name_cluster(2, "far")
+    sizes = model.cluster_sizes_
+    model.merge_clusters([1, 3], into=0)
+    assert model.cluster_ids_.tolist() == [0, 2]
+    assert model.cluster_sizes_.tolist() == [sizes[[0, 1, 3]].sum(), sizes[2]]
+    together = np.isin(model.labels_, [0])
+    alone = DensityKMeans(1, init=X[:1], smoothing=0).fit(X[together])
+    np.testing.assert_allclose(model.cluster_centers_[0], alone.cluster_centers_[0], rtol=1e-9)
+    new = model.split_cluster(0, X)
+    assert new == 4
+    assert model.cluster_ids_.tolist() == [0, 2, 4]
+    assert model.cluster_sizes_.sum() == len(X)
+    assert set(model.predict(X)) == {0, 2, 4}
+    assert [event["kind"] for event in model.roster_.events] == ["name", "merge", "merge", "split"]
+    with pytest.raises(BadInput, match="no cluster has id 1"):
+        model.merge_clusters([1], into=0)
+    assert model.cluster_ids_.tolist() == [0, 2, 4]
+
+
+def test_a_refused_call_changes_nothing():
+    X = data("gaussian")
+    model = DensityKMeans(3, random_state=0).fit(X)
+    before = copy.deepcopy(vars(model))
+    for call in (
+        lambda: model.fit(X, sample_weight=[1.0]),
+        lambda: model.partial_fit(X * np.nan),
+        lambda: model.partial_fit(X[:, :1]),
+        lambda: model.merge(DensityKMeans(2, random_state=0).fit(X)),
+        lambda: model.split_cluster(0, X[:1]),
+        lambda: model.fit(sp.csr_matrix((10, 10**10))),
+        lambda: model.fit(X * 1e160),
+        lambda: model.fit(X, sample_weight=np.full(len(X), 1e308)),
+    ):
+        with pytest.raises(BadInput):
+            call()
+        for name, value in before.items():
+            np.testing.assert_equal(*(vars(v) if name == "roster_" else v for v in (vars(model)[name], value)))
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e300])
+def test_weights_of_any_size(scale):
+    X = data("gaussian")
+    one = DensityKMeans(3, random_state=0).fit(X)
+    other = DensityKMeans(3, random_state=0).fit(X, sample_weight=np.full(len(X), scale / 2))
+    np.testing.assert_array_equal(one.labels_, other.labels_)
+    np.testing.assert_allclose(one.cluster_centers_, other.cluster_centers_, rtol=1e-9)
+    other.partial_fit(X[:5], sample_weight=np.full(5, scale))
+    assert np.isfinite(other.cluster_centers_).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("cluster_centers_", np.full((3, 2), -1.0)),
+        ("cluster_centers_", np.zeros(3)),
+        ("masses_", np.zeros(2)),
+        ("origin_", np.array([np.nan, 0.0])),
+        ("labels_", np.zeros((2, 2))),
+        ("cluster_sizes_", np.zeros(3)),
+        ("n_features_in_", 7),
+    ],
+)
+def test_a_state_that_contradicts_itself_is_refused(name, value):
+    model = DensityKMeans(3, random_state=0).fit(data("gaussian"))
+    model.check_state()
+    setattr(model, name, value)
+    with pytest.raises(BadModelFile):
+        model.check_state()
 
 
 def test_smoothing_keeps_an_empty_component_from_ruling():

@@ -10,8 +10,8 @@ from scipy.optimize import minimize
 
 from oracles import densities as oracle
 from shoal.densities import FAMILIES
-from shoal.densities.density_kmeans import SIMPLE_FAMILIES
 from shoal.densities.gaussian import GaussianMixture
+from shoal.densities.options import SIMPLE_FAMILIES
 
 
 def family_named(name):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -12,17 +14,26 @@ from oracles import kmeans as oracle
 from oracles.kmeans import topics
 from shoal.errors import BadInput
 from shoal.kmeans import InvertedIndex, SphericalKMeans
-from shoal.kmeans.centers import Centers, centers_from_rows, index_centers, thinned, update_centers
-from shoal.kmeans.exact import CenterIndexAssigner, assign
-from shoal.kmeans.inverted_index import postings_of
-from shoal.kmeans.lloyd import improve
-from shoal.kmeans.rows import UnitRows, unit_rows
+from shoal.kmeans.blocks import Block
+from shoal.kmeans.centers import Centers, centers_from_rows, index_centers, own_similarities, thinned
+from shoal.kmeans.exact import assign
+from shoal.kmeans.lloyd import FullCost, assignment, improved, lloyd
+from shoal.kmeans.rows import UnitRows, take_rows, unit_rows
 from shoal.kmeans.select_algorithm import choose
-from shoal.kmeans.wand import WandAssigner
+from shoal.kmeans.statistics import Memory, Model, accumulate, reassign, update
+from shoal.kmeans.wand import retrieve
 
 
 def dense(centers: Centers, rows: UnitRows) -> np.ndarray:
     return centers.csr(rows).toarray()
+
+
+def means_of(rows: UnitRows, labels: np.ndarray, old: Centers, features_kept: int | None = None) -> Centers:
+    """The centers that an update gives for these labels."""
+    zeros = np.zeros(rows.n_rows)
+    model = Model(old, rows.n_ranks, features_kept)
+    stats, _ = accumulate(Block(rows, np.ones(rows.n_rows)), model, Memory(labels.astype(np.int32), zeros, zeros))
+    return update(model, stats).centers
 
 
 # --- the bounds that skip work ----------------------------------------------------------------------------------------
@@ -32,23 +43,41 @@ def dense(centers: Centers, rows: UnitRows) -> np.ndarray:
 def test_skipping_centers_changes_no_label(seed, k, features_kept):
     """The assigner that remembers gives, at every step, what scoring every row against every center gives."""
     X, _ = topics(seed, n=150, d=60, k=5)
-    rows, weights = unit_rows(X), np.ones(X.shape[0])
+    rows = unit_rows(X)
+    blocks, n_scored = [Block(rows, np.ones(X.shape[0]))], 0
     rng = np.random.default_rng(seed)
-    centers = centers_from_rows(rows, rng.choice(rows.n_rows, k, replace=False))
-    assigner, last = CenterIndexAssigner(rows, features_kept), None
+    model = Model(centers_from_rows(rows, rng.choice(rows.n_rows, k, replace=False)), rows.n_ranks, features_kept)
+    memories = None
     for _ in range(8):
-        labels, similarities = assigner.assign(centers, last)
+        moves, memories = assignment(blocks, model, reassign, memories, 1)
+        labels, similarities, centers = memories[0].labels, memories[0].similarities, model.centers
+        n_scored += moves.n_scored
         plain_labels, plain = assign(rows, index_centers(centers, rows.n_ranks))
         np.testing.assert_allclose(similarities, plain, atol=2e-6)
         _, _, gap = oracle.nearest(dense_rows(rows), dense_ranks(centers, rows))
         clear = gap > 4e-6
         np.testing.assert_array_equal(labels[clear], plain_labels[clear])
-        last = improve(rows, weights, labels, similarities, k, features_kept, last, None)
-        fresh = update_centers(rows, weights, last.labels, k, features_kept=features_kept)
-        np.testing.assert_array_equal(dense(last.centers, rows), dense(fresh.centers, rows))
-        np.testing.assert_allclose(last.similarities, fresh.similarities)
-        centers = last.centers
-    assert assigner.scores <= 8 * k * rows.n_rows
+        if not moves.n_moved:
+            break
+        model, memories = improved(blocks, model, moves, memories, 1)
+        served = np.flatnonzero(np.bincount(labels[labels >= 0], minlength=k))
+        fresh = means_of(rows, labels, centers, features_kept)
+        np.testing.assert_array_equal(dense(model.centers, rows)[served], dense(fresh, rows)[served])
+    assert n_scored <= 8 * k * rows.n_rows
+
+
+def test_rows_in_several_blocks_are_the_same_rows():
+    X, _ = topics(9, n=1000)
+    rows = unit_rows(X)
+    parts = [slice(0, 300), slice(300, 301), slice(301, 1000)]
+    seeds = centers_from_rows(rows, np.arange(0, 80, 10))
+    labels = []
+    for cut in ([slice(0, 1000)], parts):
+        blocks = [Block(take_rows(rows, np.arange(1000)[at]), np.ones(1000)[at], at.start) for at in cut]
+        labels.append(
+            np.concatenate([m.labels for m in lloyd(blocks, Model(seeds, rows.n_ranks), max_iter=50, tol=0).memories])
+        )
+    np.testing.assert_array_equal(*labels)
 
 
 def dense_rows(rows: UnitRows) -> np.ndarray:
@@ -61,15 +90,13 @@ def dense_ranks(centers: Centers, rows: UnitRows) -> np.ndarray:
 
 def test_work_fades_as_centers_come_to_rest():
     X, _ = topics(n=2000, k=8)
-    rows, weights = unit_rows(X), np.ones(X.shape[0])
-    centers, last = centers_from_rows(rows, np.arange(12)), None
-    assigner, scores = CenterIndexAssigner(rows), []
+    rows = unit_rows(X)
+    blocks, model = [Block(rows, np.ones(X.shape[0]))], Model(centers_from_rows(rows, np.arange(12)), rows.n_ranks)
+    memories, scores = None, []
     for _ in range(25):
-        before = assigner.scores
-        labels, similarities = assigner.assign(centers, last)
-        scores.append(assigner.scores - before)
-        last = improve(rows, weights, labels, similarities, 12, None, last, None)
-        centers = last.centers
+        moves, memories = assignment(blocks, model, reassign, memories, 1)
+        scores.append(moves.n_scored)
+        model, memories = improved(blocks, model, moves, memories, 1)
     assert scores[0] == 12 * 2000
     assert scores[-1] < 0.3 * scores[0]
 
@@ -87,15 +114,14 @@ def test_thinning_keeps_the_heaviest_at_unit_length():
 
 def test_updates_thin_like_thinning_the_full_center():
     X, labels = topics(3)
-    rows, weights = unit_rows(X), np.ones(X.shape[0])
-    labels = labels.astype(np.int32)
-    full = update_centers(rows, weights, labels, 8)
-    thin = update_centers(rows, weights, labels, 8, features_kept=9)
+    rows = unit_rows(X)
+    old = centers_from_rows(rows, np.arange(8))
+    full, thin = means_of(rows, labels, old), means_of(rows, labels, old, features_kept=9)
     np.testing.assert_allclose(
-        np.sort(np.abs(dense(thin.centers, rows))), np.sort(np.abs(dense(thinned(full.centers, 9), rows))), atol=1e-6
+        np.sort(np.abs(dense(thin, rows))), np.sort(np.abs(dense(thinned(full, 9), rows))), atol=1e-6
     )
-    own = (oracle.unit(X) * dense(thin.centers, rows)[labels]).sum(axis=1)
-    np.testing.assert_allclose(thin.similarities, own, atol=1e-6)
+    own = (oracle.unit(X) * dense(thin, rows)[labels]).sum(axis=1)
+    np.testing.assert_allclose(own_similarities(rows, labels, thin), own, atol=1e-6)
 
 
 @pytest.mark.parametrize("algorithm", ["sparse", "wand"])
@@ -139,23 +165,24 @@ def test_close_to_exact_and_certified(algorithm, features_kept):
 @pytest.mark.parametrize("thresholds", ["safe", "carried", "cold"])
 def test_wand_offers_are_true_cosines(top, thresholds):
     X, _ = topics(4)
-    rows, weights = unit_rows(X), np.ones(X.shape[0])
-    centers, last = centers_from_rows(rows, np.arange(0, 60, 6)), None
-    assigner = WandAssigner(rows, postings_of(rows), top=top, features_kept=20, thresholds=thresholds)
-    for _ in range(4):
-        labels, similarities = assigner.assign(centers, last)
+    rows = unit_rows(X)
+    blocks = [Block(rows, np.ones(X.shape[0]))]
+    model = Model(centers_from_rows(rows, np.arange(0, 60, 6)), rows.n_ranks, 20)
+    step, memories = partial(retrieve, top=top, thresholds=thresholds), None
+    for turn in range(4):
+        moves, memories = assignment(blocks, model, step, memories, 1)
+        labels, similarities, centers = memories[0].labels, memories[0].similarities, model.centers
         cosines = oracle.unit(X) @ dense(centers, rows).T
         won = labels >= 0
         np.testing.assert_allclose(similarities[won], cosines[won, labels[won]], atol=1e-6)
         assert (similarities[~won] == 0).all()
         # Each center has scored its top rows, so the best row of every center went to somebody at least as good.
-        if last is None:
+        if turn == 0:
             best = cosines.argmax(axis=0)
             assert (similarities[best] >= cosines.max(axis=0) - 1e-6).all()
         if top == 10_000 and thresholds == "cold":
             np.testing.assert_allclose(similarities, np.maximum(cosines.max(axis=1), 0), atol=1e-6)
-        last = improve(rows, weights, labels, similarities, 10, 20, last, None)
-        centers = last.centers
+        model, memories = improved(blocks, model, moves, memories, 1)
 
 
 def test_rows_nobody_retrieved_are_outliers_with_their_nearest_center():
@@ -189,15 +216,15 @@ def test_threads_change_nothing(algorithm):
 
 
 def test_the_full_cost_is_checked_every_50_steps(monkeypatch):
-    from shoal.kmeans import wand
+    from shoal.kmeans import lloyd
 
-    monkeypatch.setattr(wand, "STEPS_BETWEEN_FULL_COSTS", 2)
+    monkeypatch.setattr(lloyd, "STEPS_BETWEEN_FULL_COSTS", 2)
     X, _ = topics(8)
     rows = unit_rows(X)
-    assigner = WandAssigner(rows, postings_of(rows), top=1, features_kept=None, thresholds="safe")
-    centers = centers_from_rows(rows, np.arange(5))
-    assert [assigner.settled(centers) for _ in range(4)] == [False, False, False, True]
-    assert assigner.full_cost == pytest.approx(oracle.nearest(X, X[:5].toarray())[1].mean(), abs=1e-6)
+    cost, blocks = FullCost(), [Block(rows, np.ones(X.shape[0]))]
+    model = Model(centers_from_rows(rows, np.arange(5)), rows.n_ranks)
+    assert [cost.settled(blocks, model, 1) for _ in range(4)] == [False, False, False, True]
+    assert cost.best == pytest.approx(oracle.nearest(X, X[:5].toarray())[1].mean(), abs=1e-6)
 
 
 # --- auto -------------------------------------------------------------------------------------------------------------
@@ -216,14 +243,14 @@ def test_auto_thins_when_exact_is_slow_and_says_so(monkeypatch):
     from shoal.kmeans import select_algorithm
 
     said = []
-    monkeypatch.setattr(select_algorithm, "say", said.append)
+    monkeypatch.setattr(select_algorithm, "message", said.append)
     monkeypatch.setattr(select_algorithm, "QUICK_STEP_SECONDS", 0.0)
     monkeypatch.setattr(select_algorithm, "CANDIDATES", (1, 150))
     costs = iter([1.0, 0.1, 0.1])
     monkeypatch.setattr(select_algorithm, "cost", lambda rows, index: next(costs))
     X, _ = topics()
     rows = unit_rows(X)
-    choice = choose(rows, centers_from_rows(rows, np.arange(8)), "auto")
+    choice = choose([Block(rows, np.ones(rows.n_rows))], centers_from_rows(rows, np.arange(8)), "auto")
     assert choice.algorithm == "sparse"
     assert choice.features_kept == 150  # 1 feature loses too much
     assert choice.exact_seconds == pytest.approx(1.0)
@@ -237,7 +264,7 @@ def test_auto_thins_when_exact_is_slow_and_says_so(monkeypatch):
         ({"features_kept": 0}, "features_kept is 0"),
         ({"algorithm": "exact", "features_kept": 5}, "not exact"),
         ({"algorithm": "wand", "top": 0}, "top is 0"),
-        ({"algorithm": "wand", "thresholds": "hot"}, "thresholds is 'hot'; choose one of safe, carried, cold"),
+        ({"algorithm": "wand", "thresholds": "hot"}, "thresholds is 'hot'"),
         ({"algorithm": "wand", "bisecting": True}, "bisecting=True"),
         ({"init": np.ones((8, 3)), "bisecting": True}, "init is a matrix"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import reduce
 
 import numpy as np
@@ -12,32 +13,51 @@ from oracles import kmeans as oracle
 from oracles.kmeans import topics
 from shoal.errors import BadInput, CannotMerge
 from shoal.kmeans import SphericalKMeans
-from shoal.kmeans.minibatch import FEATURES_IN_A_STREAM, Means, accumulate, merge, update
-from shoal.kmeans.prediction import PreparedCenters
+from shoal.kmeans.blocks import Block
+from shoal.kmeans.centers import centers_from_rows
+from shoal.kmeans.rows import take_rows, unit_rows
+from shoal.kmeans.statistics import Model, Stats, accumulate, merge, update
+from shoal.kmeans.streaming import FEATURES_IN_A_STREAM
 
 # --- accumulate, merge, update ----------------------------------------------------------------------------------------
 
 
+def stats_of(X, k, *cuts) -> list[Stats]:
+    """The statistics of the rows between the cuts, against the first k rows as centers."""
+    rows = unit_rows(X)
+    model = Model(centers_from_rows(rows, np.arange(k)), rows.n_ranks)
+    ends = [0, *cuts, X.shape[0]]
+    parts = [take_rows(rows, np.arange(start, stop)) for start, stop in itertools.pairwise(ends)]
+    return [accumulate(Block(part, np.ones(part.n_rows)), model)[0] for part in parts]
+
+
+def table(stats: Stats, d: int) -> np.ndarray:
+    out = np.zeros((stats.mass.size, d))
+    for cluster, (start, size) in enumerate(zip(stats.starts, stats.sizes, strict=True)):
+        out[cluster, stats.ranks[start : start + size]] = stats.sums[start : start + size]
+    return out
+
+
 def test_two_halves_merge_to_the_whole_and_are_a_step_of_lloyd():
     X, _ = topics(0)
-    centers = PreparedCenters(sp.csr_matrix(X[:8]), None)
-    whole = accumulate(X, centers).stats
-    halves = merge(accumulate(X[:250], centers).stats, accumulate(X[250:], centers).stats)
-    for one, other in zip(whole, halves, strict=True):
-        one, other = (part.toarray() if sp.issparse(part) else part for part in (one, other))
-        np.testing.assert_allclose(one, other, rtol=1e-12)
-    nothing = Means(centers.matrix, np.zeros(8), np.zeros(8))
+    rows = unit_rows(X)
+    (whole,), halves = stats_of(X, 8), stats_of(X, 8, 250)
+    merged = merge(*halves)
+    np.testing.assert_allclose(table(merged, rows.n_ranks), table(whole, rows.n_ranks), rtol=1e-12)
+    np.testing.assert_allclose(merged.mass, whole.mass, rtol=1e-12)
+    np.testing.assert_allclose(table(merge(*halves[::-1]), rows.n_ranks), table(merged, rows.n_ranks), rtol=1e-12)
+    assert merged.similarity == pytest.approx(whole.similarity, rel=1e-12)
     labels, best, _ = oracle.nearest(X, X[:8])
     labels[best <= 0] = -1  # nothing in common with any center
-    stepped = update(nothing, whole)
-    np.testing.assert_allclose(stepped.centers.toarray(), oracle.means(X, labels, 8), atol=1e-5)
-    np.testing.assert_array_equal(stepped.masses, np.bincount(labels[labels >= 0], minlength=8))
+    stepped = update(Model(centers_from_rows(rows, np.arange(8)), rows.n_ranks), whole)
+    np.testing.assert_allclose(stepped.centers.csr(rows).toarray(), oracle.means(X, labels, 8), atol=1e-5)
+    np.testing.assert_array_equal(whole.mass, np.bincount(labels[labels >= 0], minlength=8))
 
 
 def test_statistics_of_different_models_do_not_merge():
     X, _ = topics(0)
-    with pytest.raises(CannotMerge, match="8 centers over 200 features cannot be merged with 3"):
-        merge(*(accumulate(X, PreparedCenters(sp.csr_matrix(X[:k]), None)).stats for k in (8, 3)))
+    with pytest.raises(CannotMerge, match="sums of 8 clusters cannot be merged with sums of 3"):
+        merge(*(stats_of(X, k)[0] for k in (8, 3)))
 
 
 def test_a_center_is_the_running_mean_of_the_rows_it_won():
@@ -98,9 +118,7 @@ def test_streaming_finds_the_topics():
 
 def test_folding_many_parts():
     X, _ = topics(5)
-    centers = PreparedCenters(sp.csr_matrix(X[:3]), None)
-    parts = reduce(merge, (accumulate(X[at : at + 100], centers).stats for at in range(0, 600, 100)))
-    assert parts.weight == 600
+    assert reduce(merge, stats_of(X, 3, 100, 200, 300, 400, 500)).weight == 600
 
 
 # --- trees ------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oracles import kmeans as oracle
-from shoal.errors import BadInput, Interrupted
+from shoal.errors import BadInput, InterruptedWarning
 from shoal.kmeans import SphericalKMeans, memory_needed
 
 TIE = 1e-6  # scores are summed in float32: two centers nearer to one another than this are a tie
@@ -141,7 +141,7 @@ def test_as_many_clusters_as_distinct_rows(init):
         ({"n_init": 0}, "n_init is 0"),
         ({"max_iter": 0}, "max_iter is 0"),
         ({"tol": -1}, "tol is -1"),
-        ({"algorithm": "fast"}, "algorithm is 'fast'; choose one of auto, exact"),
+        ({"algorithm": "fast"}, "algorithm is 'fast'; it must be one of 'auto', 'exact'"),
         ({"init": "best"}, "init is 'best'"),
         ({"init": np.ones((3, 3))}, r"init has shape \(3, 3\)"),
         ({"init": np.full((8, 30), np.nan)}, "init holds NaN"),
@@ -170,15 +170,15 @@ def test_interrupting_leaves_a_usable_model(monkeypatch):
 
     from shoal.kmeans import lloyd
 
-    plain = lloyd.improve
+    plain = lloyd.improved
 
     def interrupt(*args):
         signal.raise_signal(signal.SIGINT)
         return plain(*args)
 
-    monkeypatch.setattr(lloyd, "improve", interrupt)
+    monkeypatch.setattr(lloyd, "improved", interrupt)
     X = full_rows(1, n=200)
-    with pytest.warns(Interrupted):
+    with pytest.warns(InterruptedWarning):
         model = SphericalKMeans(5, random_state=0, tol=0).fit(X)
     assert model.n_iter_ == 1
     assert not model.converged_

@@ -6,32 +6,56 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Estimator, TopFeatures, as_weights, storable
-from shoal.densities.beta_gamma import Beta, Dirichlet, Gamma
-from shoal.densities.categorical_poisson import Categorical, Poisson
+from shoal.base import (
+    Assignment,
+    Estimator,
+    Roster,
+    Rows,
+    TopFeatures,
+    storable,
+    transaction,
+    validate_rows,
+    validate_weights,
+)
+from shoal.densities import editing
+from shoal.densities.categorical_poisson import Categorical
 from shoal.densities.family import Family, Smoother
-from shoal.densities.gaussian import Gaussian, GaussianMixture
-from shoal.densities.seeding import spread_out_rows
-from shoal.densities.statistics import Side, accumulate, center_side, divergences, nearest_centers, row_side, update
+from shoal.densities.options import FAMILIES, check_options, check_state, family_of
+from shoal.densities.seeding import first_centers
+from shoal.densities.statistics import (
+    Block,
+    Centers,
+    Memory,
+    accumulate,
+    blocks_of,
+    centers_of,
+    divergences,
+    merge,
+    merge_worst_rows,
+    nearest_centers,
+    row_side,
+    stats_behind,
+    update,
+    worst_rows,
+)
+from shoal.engine import fold
 from shoal.errors import BadInput
 from shoal.progress import Monitor
+from shoal.weights import scaled_weights
 
-SIMPLE_FAMILIES: dict[str, type[Family]] = {
-    family.name: family  # type: ignore[type-abstract]
-    for family in (Gaussian, Beta, Gamma, Dirichlet, Categorical, Poisson)
-}
-FAMILIES = ("gaussian", "gaussian_mixture", "beta", "gamma", "dirichlet", "categorical", "poisson")
+__all__ = ["FAMILIES", "DensityKMeans"]
+
+MOST_NUMBERS = 2**31  # of a matrix that is made dense: 16 GB
 
 
 class Run(NamedTuple):
-    """One fit from one set of seeds."""
+    """One fit from one set of first centers."""
 
-    centers: np.ndarray
-    labels: np.ndarray
-    costs: np.ndarray
+    centers: Centers
+    memory: Memory  # of all rows
+    mass: np.ndarray
     history: list[float]
     n_iter: int
     converged: bool
@@ -47,8 +71,10 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 
     Parameters
     ----------
-    n_clusters : how many centers.
-    family : the distributions, and with them the columns of ``X``:
+    n_clusters : int
+        How many clusters.
+    family : str
+        The distributions, and with them the columns of ``X``:
 
         ==================  ===========================================================================
         gaussian            d means, then d variances
@@ -59,22 +85,33 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         categorical         the probability (or the count) of each of d outcomes
         poisson             d rates
         ==================  ===========================================================================
-    direction : "center" measures KL(center || row): a center is what its rows agree on (natural parameters are
-        averaged). "pooled" measures KL(row || center): a center is the fit to all its rows' data pooled (mean
-        parameters are averaged).
-    n_components : Z, for the family "gaussian_mixture".
-    n_init : fits from this many sets of seeds; the best is kept.
-    smoothing : keeps divergences finite. The quantile of the variances that is added to each variance, and the share
-        by which weights, probabilities and rates are moved towards their average. 0 takes the rows as they are.
-    max_iter, tol : stop after this many steps, or when the objective falls by less than this fraction.
-    random_state : decides the answer; the number of threads does not.
+    direction : {"center", "pooled"}
+        "center" measures KL(center || row): a center is what its rows agree on (natural parameters are averaged).
+        "pooled" measures KL(row || center): a center is the fit to the data of all its rows together (mean parameters
+        are averaged).
+    n_components : int
+        Z, for the family "gaussian_mixture".
+    init : {"k-means++", "random"} or array (n_clusters, n_parameters)
+        Where to start. An array gives the first centers, laid out as the rows are.
+    n_init : int
+        Fits from this many sets of first centers; the best is kept. One, when ``init`` gives them.
+    smoothing : float
+        Keeps divergences finite. The quantile of the variances that is added to each variance, and the share by which
+        weights, probabilities and rates are moved towards their average. 0 takes the rows as they are.
+    max_iter, tol : int, float
+        Stop after this many steps, or when the objective falls by less than this fraction.
+    random_state : int, RandomState or None
+        Decides the answer; the number of threads does not.
+    n_threads : int or None
+        Threads to use; None means all cores.
 
     Attributes
     ----------
-    cluster_centers_ : (n_clusters, n_features) parameters of the centers, arranged as the rows are.
-    labels_, divergences_ : the cluster of each row and the divergence, in nats.
+    cluster_centers_ : (n_clusters, n_features) parameters of the centers, in the layout of the rows.
+    labels_, divergences_ : of the rows of the last call that learned, the cluster and the divergence in nats.
+    cluster_sizes_, masses_ : rows and weight that each cluster has learned, in the order of ``cluster_ids_``.
     objective_, objective_history_ : the weighted sum of divergences, at the end and after each step.
-    n_iter_, converged_ : steps of the best fit, and whether it settled.
+    n_iter_, converged_ : steps of the best fit, and whether it converged.
 
     Examples
     --------
@@ -88,7 +125,29 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
            [5.1, 1. ]])
     >>> model.divergences_.round(4)                                     # 0.1^2 / 2
     array([0.005, 0.005, 0.005, 0.005])
+
+    Two halves fitted from the same start merge to the whole:
+
+    >>> start = X[[0, 2]]
+    >>> halves = [DensityKMeans(2, init=start, smoothing=0).fit(X[[0, 2]]), DensityKMeans(2, init=start, smoothing=0)
+    ...           .fit(X[[1, 3]])]
+    >>> halves[0].merge(halves[1]).cluster_centers_.round(3)
+    array([[0.1, 1. ],
+           [5.1, 1. ]])
     """
+
+    typicality_meaning = "minus the divergence from the center (nats)"
+
+    cluster_centers_: np.ndarray
+    labels_: np.ndarray
+    divergences_: np.ndarray
+    cluster_sizes_: np.ndarray
+    masses_: np.ndarray
+    objective_: float
+    objective_history_: np.ndarray
+    n_iter_: int
+    converged_: bool
+    roster_: Roster
 
     def __init__(
         self,
@@ -97,98 +156,167 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         family: str = "gaussian",
         direction: str = "center",
         n_components: int = 2,
+        init: Any = "k-means++",
         n_init: int = 3,
         smoothing: float = 0.01,
         max_iter: int = 100,
         tol: float = 1e-6,
         random_state: Any = None,
+        n_threads: int | None = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.family = family
         self.direction = direction
         self.n_components = n_components
+        self.init = init
         self.n_init = n_init
         self.smoothing = smoothing
         self.max_iter = max_iter
         self.tol = tol
         self.random_state = random_state
+        self.n_threads = n_threads
 
-    # --- fitting ------------------------------------------------------------------------------------------------------
+    # --- learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> DensityKMeans:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> DensityKMeans:
         """Find the centers of ``X``, (n, n_features) parameters; rows may carry weights."""
-        family = self._checked_family()
-        X = self._validate(family, X, fitting=True)
-        weights = as_weights(sample_weight, X.shape[0])
-        if not weights.any():
-            raise BadInput("every sample_weight is zero; at least n_clusters rows need a weight above zero.")
-        if np.count_nonzero(weights) < self.n_clusters:
-            raise BadInput(
-                f"n_clusters={self.n_clusters} but X has n_samples={X.shape[0]}, {np.count_nonzero(weights)} "
-                f"of them with "
-                "weight above 0. Ask for fewer clusters."
-            )
-        X = _as_distributions(family, X)
-        self._learn_transform(family, X, weights)
-        X = self._transformed(X)
-        rows = row_side(family, self.direction, X)
-        random = np.random.default_rng(check_random_state(self.random_state).randint(2**31))
-        best: Run | None = None
-        for restart in range(self.n_init):
-            seeds = spread_out_rows(family, self.direction, X, rows, weights, self.n_clusters, random)
-            run = self._descend(family, X, rows, weights, X[seeds], f"fit {restart + 1}/{self.n_init}")
-            if best is None or run.history[-1] < best.history[-1]:
-                best = run
-        assert best is not None
-        self._remember(best)
+        family, random = check_options(self)
+        rows, X = self._validated(family, X, "fit")
+        weights, unit = self._weights(sample_weight, len(X))
+        with transaction(self):
+            self._learn_transform(family, X, weights)
+            X = self._transformed(family, X)
+            blocks = blocks_of(family, self.direction, X, weights)
+            n_init = self.n_init if isinstance(self.init, str) else 1
+            runs = [self._run(family, X, blocks, weights, random, f"fit {at + 1}/{n_init}") for at in range(n_init)]
+            best = min(runs, key=lambda run: run.history[-1])
+            self.roster_ = Roster.of(self.n_clusters)
+            self._remember(best, unit)
+            self._remember_rows(rows, mode="fit")
         return self
 
-    def _descend(
-        self, family: Family, X: np.ndarray, rows: Side, weights: np.ndarray, centers: np.ndarray, what: str
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> DensityKMeans:
+        """Learn from one more batch of rows: each center moves by the share of its weight that is new.
+
+        The first batch also gives the first centers and the smoothing. ``labels_``, ``divergences_`` and ``objective_``
+        are those of this batch.
+        """
+        family, random = check_options(self)
+        first = not hasattr(self, "cluster_centers_")
+        rows, X = self._validated(family, X, "fit" if first else "partial_fit")
+        weights, unit = self._weights(sample_weight, len(X), None if first else self.masses_, enough=first)
+        with transaction(self):
+            if first:
+                self._start_stream(family, X, weights, random)
+            model = self._centers(family)
+            blocks = blocks_of(family, self.direction, self._transformed(family, X), weights)
+            stats, memories = fold(blocks, accumulate, merge, model, n_threads=self.n_threads)
+            before = stats_behind(model, self.masses_ / unit)
+            self.cluster_centers_ = update(model, merge(before, stats)).parameters + self.origin_
+            self.masses_ = self.masses_ + stats.mass * unit
+            self._remember_labels(_joined(memories))
+            self.cluster_sizes_ = self.cluster_sizes_ + np.bincount(self._places(), minlength=len(self.masses_))
+            self.objective_ = stats.cost * unit
+            self.objective_history_ = np.append(self.objective_history_, self.objective_)
+            self.n_iter_ += 1
+            self._remember_rows(rows, mode="fit" if first else "partial_fit")
+        return self
+
+    def _run(
+        self,
+        family: Family,
+        X: np.ndarray,
+        blocks: list[Block],
+        weights: np.ndarray,
+        random: np.random.Generator,
+        what: str,
     ) -> Run:
         """Assign and average until nothing moves."""
-        labels = np.full(X.shape[0], -1)
-        costs = np.zeros(X.shape[0])
+        model = centers_of(family, self.direction, self._first_centers(family, X, blocks, weights, random))
+        memories: Any = None
         with Monitor(what, self.max_iter, self.tol) as monitor:
             while monitor.running:
-                before = labels
-                labels, costs = nearest_centers(rows, center_side(family, self.direction, centers))
-                stats = accumulate(rows, weights, labels, costs, self.n_clusters)
-                settled = np.array_equal(before, labels)
-                monitor.report(stats.cost, settled=settled, moved=int((before != labels).sum()))
-                if settled:
+                stats, memories = fold(blocks, accumulate, merge, model, memories=memories, n_threads=self.n_threads)
+                monitor.report(stats.cost, settled=stats.n_moved == 0, moved=stats.n_moved)
+                if stats.n_moved == 0:
                     break
-                centers = update(family, self.direction, stats, centers)
-                empty = np.flatnonzero(stats.mass <= 0)
-                if empty.size:  # an empty cluster starts anew at the worst-served row
-                    centers[empty] = X[np.argsort(-costs * weights, kind="stable")[: empty.size]]
+                model = self._repaired(update(model, stats), stats.mass <= 0, blocks, memories)
         history = list(monitor.history)
-        if not settled:  # the centers moved once more after the last assignment
-            labels, costs = nearest_centers(rows, center_side(family, self.direction, centers))
-            history.append(float(weights @ costs))
-        return Run(centers, labels, costs, history, monitor.n_iter, monitor.converged)
+        if stats.n_moved:  # the centers moved once more after the last assignment
+            stats, memories = fold(blocks, accumulate, merge, model, memories=memories, n_threads=self.n_threads)
+            history.append(stats.cost)
+        return Run(model, _joined(memories), stats.mass, history, monitor.n_iter, monitor.converged)
 
-    def _remember(self, run: Run) -> None:
-        self.cluster_centers_ = run.centers + self.origin_
-        self.labels_, self.divergences_ = run.labels, run.costs
-        self.objective_, self.objective_history_ = run.history[-1], run.history
+    def _repaired(self, model: Centers, empty: np.ndarray, blocks: list[Block], memories: list[Memory]) -> Centers:
+        """An empty cluster starts anew at the worst-served row."""
+        places = np.flatnonzero(empty)
+        if not places.size:
+            return model
+        worst = fold(blocks, worst_rows, merge_worst_rows, places.size, memories=memories, n_threads=1).stats
+        parameters = model.parameters.copy()
+        parameters[places[: len(worst.X)]] = worst.X
+        return centers_of(model.family, model.direction, parameters)
+
+    def _first_centers(
+        self, family: Family, X: np.ndarray, blocks: list[Block], weights: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        if isinstance(self.init, str):
+            return X[first_centers(blocks, weights, self.n_clusters, self.init, family, self.direction, random)]
+        given = np.asarray(self.init, dtype=np.float64)
+        if given.shape != (self.n_clusters, X.shape[1]):
+            raise BadInput(
+                f"init has shape {given.shape}; n_clusters={self.n_clusters} centers of {X.shape[1]} parameters "
+                "are needed."
+            )
+        family.check(given)
+        return self._transformed(family, given)
+
+    def _start_stream(self, family: Family, X: np.ndarray, weights: np.ndarray, random: np.random.Generator) -> None:
+        """First centers and smoothing from the first batch; no weight behind them yet."""
+        self._learn_transform(family, X, weights)
+        X = self._transformed(family, X)
+        blocks = blocks_of(family, self.direction, X, weights)
+        self.cluster_centers_ = self._first_centers(family, X, blocks, weights, random) + self.origin_
+        self.masses_ = np.zeros(self.n_clusters)
+        self.cluster_sizes_ = np.zeros(self.n_clusters, dtype=np.int64)
+        self.objective_history_, self.n_iter_, self.converged_ = np.zeros(0), 0, False
+        self.roster_ = Roster.of(self.n_clusters)
+
+    def _remember(self, run: Run, unit: float) -> None:
+        self.cluster_centers_ = run.centers.parameters + self.origin_
+        self.masses_ = run.mass * unit
+        self._remember_labels(run.memory)
+        self.cluster_sizes_ = np.bincount(self._places(), minlength=self.n_clusters)
+        self.objective_, self.objective_history_ = run.history[-1] * unit, np.array(run.history) * unit
         self.n_iter_, self.converged_ = run.n_iter, run.converged
 
-    # --- using --------------------------------------------------------------------------------------------------------
+    def _remember_labels(self, memory: Memory) -> None:
+        self.labels_, self.divergences_ = self.roster_.ids[memory.labels], memory.divergences
+
+    # --- asking -------------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
-        """The nearest center of each row."""
+        """The cluster of each row."""
         return self._nearest(X)[0]
+
+    def assign(self, X: Any) -> Assignment:
+        """The cluster of each row, and minus its divergence."""
+        labels, costs = self._nearest(X)
+        return Assignment(labels, -costs)
 
     def transform(self, X: Any) -> np.ndarray:
         """Divergences in nats, rows down and centers across, in the model's direction."""
-        rows, centers = self._both_sides(X)
-        return divergences(rows, centers)
+        family, X = self._asked(X)
+        return divergences(row_side(family, self.direction, X), self._centers(family).side)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Minus the divergence of each row to its nearest center."""
+        return -self._nearest(X)[1]
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Minus the weighted sum of divergences to the nearest centers."""
         costs = self._nearest(X)[1]
-        return -float(as_weights(sample_weight, costs.size) @ costs)
+        return -float(validate_weights(sample_weight, costs.size) @ costs)
 
     def typicality(self) -> np.ndarray:
         """Minus the divergence of each fitted row."""
@@ -197,61 +325,119 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The parameters in which this center differs most from the other centers, in their standard deviations."""
         check_is_fitted(self)
+        center = self.cluster_centers_[self.roster_.row_of(cluster)]
         spread = self.cluster_centers_.std(0)
-        unusual = np.abs(self.cluster_centers_[cluster] - self.cluster_centers_.mean(0)) / np.where(
-            spread > 0, spread, 1
-        )
+        unusual = np.abs(center - self.cluster_centers_.mean(0)) / np.where(spread > 0, spread, 1)
         order = np.argsort(-unusual, kind="stable")[:n]
-        return TopFeatures(order, self.cluster_centers_[cluster, order], "parameter of the center")
+        return TopFeatures(order, center[order], "parameter of the center")
+
+    # --- editing and combining ----------------------------------------------------------------------------------------
+
+    def merge_clusters(self, clusters: Any, into: int) -> DensityKMeans:
+        """The rows of ``clusters`` (one id or several) belong to ``into`` from now on; its center is their average."""
+        check_is_fitted(self)
+        with transaction(self):
+            editing.merge_clusters(self, clusters, into)
+        return self
+
+    def split_cluster(self, cluster: int, X: Any, *, sample_weight: Any = None) -> int:  # type: ignore[override]
+        """Split a cluster in two by those rows of ``X`` that belong to it; the id of the new one."""
+        check_is_fitted(self)
+        family, X = self._asked(X)
+        weights = validate_weights(sample_weight, len(X))
+        with transaction(self):
+            return editing.split_cluster(self, family, cluster, X, weights)
+
+    def merge(self, other: DensityKMeans, *, base: DensityKMeans | None = None) -> DensityKMeans:
+        """Take in a model that learned from other rows, cluster by cluster.
+
+        Both must come from the same start: fitted from the same ``init``, or continued by ``partial_fit`` from copies
+        of one model, which is then given as ``base`` and counted once. A center becomes the average by weight. Where
+        the models learned different smoothing from their rows, that is averaged, too. ``labels_`` stay those of this
+        model.
+        """
+        check_is_fitted(self)
+        with transaction(self):
+            editing.merge_models(self, other, base)
+        return self
+
+    # --- input and state ----------------------------------------------------------------------------------------------
+
+    def _validated(self, family: Family, X: Any, mode: Any) -> tuple[Rows, np.ndarray]:
+        """Rows of parameters in the layout of the family, dense."""
+        rows = validate_rows(self, X, mode=mode)
+        if rows.matrix.shape[0] * rows.matrix.shape[1] > MOST_NUMBERS:
+            raise BadInput(
+                f"X has {rows.matrix.shape[0]:,} x {rows.matrix.shape[1]:,} columns, which are made dense here. A wide "
+                "sparse matrix of counts is clustered by SphericalKMeans or ExponentialFamilyMixture."
+            )
+        dense = rows.matrix.toarray().astype(np.float64, copy=False)
+        family.check(dense)
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(row_side(family, self.direction, _as_distributions(family, dense)).stats).all()
+        if not finite:
+            raise BadInput(
+                "X holds values so large or so small that their squares or quotients are not finite; give the "
+                "distributions in another unit."
+            )
+        return rows, dense
+
+    def _weights(
+        self, sample_weight: Any, n_rows: int, masses: np.ndarray | None = None, *, enough: bool = True
+    ) -> tuple[np.ndarray, float]:
+        weights = validate_weights(sample_weight, n_rows)
+        if enough and not weights.any():
+            raise BadInput("every sample_weight is zero; at least n_clusters rows need a weight above zero.")
+        if enough and np.count_nonzero(weights) < self.n_clusters:
+            raise BadInput(
+                f"n_clusters={self.n_clusters} but X has n_samples={n_rows}, {np.count_nonzero(weights)} of them with "
+                "weight above 0. Ask for fewer clusters."
+            )
+        return scaled_weights(weights, masses)
+
+    def _asked(self, X: Any) -> tuple[Family, np.ndarray]:
+        check_is_fitted(self)
+        family = family_of(self)
+        return family, self._transformed(family, self._validated(family, X, "predict")[1])
 
     def _nearest(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
-        rows, centers = self._both_sides(X)
-        return nearest_centers(rows, centers)
+        family, X = self._asked(X)
+        rows = row_side(family, self.direction, X)
+        places, costs = nearest_centers(rows, self._centers(family).side, self.n_threads)
+        return self.roster_.ids[places], costs
 
-    def _both_sides(self, X: Any) -> tuple[Side, Side]:
-        check_is_fitted(self)
-        family = self._checked_family()
-        X = self._transformed(_as_distributions(family, self._validate(family, X, fitting=False)))
-        centers = center_side(family, self.direction, self.cluster_centers_ - self.origin_)
-        return row_side(family, self.direction, X), centers
+    def _centers(self, family: Family) -> Centers:
+        return centers_of(family, self.direction, self.cluster_centers_ - self.origin_)
 
-    # --- judging ------------------------------------------------------------------------------------------------------
-
-    def _checked_family(self) -> Family:
-        if self.direction not in ("center", "pooled"):
-            raise BadInput(f"direction is {self.direction!r}; choose 'center' or 'pooled'.")
-        for name in ("n_clusters", "n_init", "max_iter", "n_components"):
-            if getattr(self, name) < 1:
-                raise BadInput(f"{name} is {getattr(self, name)!r}; it must be 1 or more.")
-        if not 0 <= self.smoothing < 1:
-            raise BadInput(f"smoothing is {self.smoothing!r}; it must be at least 0 and below 1.")
-        if self.family == "gaussian_mixture":
-            return GaussianMixture(self.n_components)
-        if self.family not in SIMPLE_FAMILIES:
-            raise BadInput(f"family is {self.family!r}; choose one of {', '.join(FAMILIES)}.")
-        return SIMPLE_FAMILIES[self.family]()
-
-    def _validate(self, family: Family, X: Any, *, fitting: bool) -> np.ndarray:
-        try:
-            X = validate_data(self, X, reset=fitting, dtype=np.float64)
-        except ValueError as error:
-            raise BadInput(str(error)) from None
-        family.check(X)
-        return np.asarray(X)
+    def _places(self) -> np.ndarray:
+        """The place of each label among the centers."""
+        order = np.argsort(self.roster_.ids)
+        return np.asarray(order[np.searchsorted(self.roster_.ids, self.labels_, sorter=order)])
 
     def _learn_transform(self, family: Family, X: np.ndarray, weights: np.ndarray) -> None:
+        X = _as_distributions(family, X)
         smoother = family.smoother(X, weights, self.smoothing)
         self.smoothing_share_, self.smoothing_typical_ = smoother.share, smoother.typical
         self.smoothing_added_ = smoother.added
         self.origin_ = family.origin(smoother(X), weights)
 
-    def _transformed(self, X: np.ndarray) -> np.ndarray:
+    def _transformed(self, family: Family, X: np.ndarray) -> np.ndarray:
         smooth = Smoother(self.smoothing_share_, self.smoothing_typical_, self.smoothing_added_)
-        return np.ascontiguousarray(smooth(X) - self.origin_)
+        return np.ascontiguousarray(smooth(_as_distributions(family, X)) - self.origin_)
+
+    def check_state(self) -> None:
+        """Refuse a state from a file that contradicts itself."""
+        check_state(self)
+
+    @property
+    def n_clusters_(self) -> int:
+        """How many clusters there are now."""
+        check_is_fitted(self, "cluster_centers_")
+        return int(self.cluster_centers_.shape[0])
 
     @property
     def _n_features_out(self) -> int:
-        return int(self.cluster_centers_.shape[0])
+        return self.n_clusters_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -263,3 +449,9 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 def _as_distributions(family: Family, X: np.ndarray) -> np.ndarray:
     """Counts of a categorical family become shares."""
     return X / X.sum(1, keepdims=True) if isinstance(family, Categorical) else X
+
+
+def _joined(memories: list[Memory] | None) -> Memory:
+    """The memories of all blocks, as one."""
+    assert memories is not None
+    return Memory(*(np.concatenate(part) for part in zip(*memories, strict=True)))

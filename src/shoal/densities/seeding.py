@@ -1,34 +1,38 @@
-"""First centers: k-means++ with the divergence in place of the squared distance."""
+"""First centers: rows drawn by k-means++ with the divergence in place of the squared distance, or at random."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from shoal.densities.family import Family
-from shoal.densities.statistics import Side, center_side
+from shoal.densities.statistics import Block, Side, center_side
+from shoal.kmeans_plus_plus import WeightedDraw, kmeans_plus_plus
 
 
-def spread_out_rows(
-    family: Family,
-    direction: str,
-    X: np.ndarray,
-    rows: Side,
+def first_centers(
+    blocks: list[Block],
     weights: np.ndarray,
     n_clusters: int,
+    how: str,
+    family: Family,
+    direction: str,
     random: np.random.Generator,
 ) -> np.ndarray:
-    """Row numbers, each drawn in proportion to its divergence from the nearest row drawn before."""
-    chosen = [_draw(weights, random)]
-    nearest = np.full(X.shape[0], np.inf)
-    for _ in range(1, n_clusters):
-        last = center_side(family, direction, X[chosen[-1:]])
-        nearest = np.minimum(nearest, rows.constants + last.constants[0] - rows.stats @ last.stats[0])
-        odds = weights * np.maximum(nearest, 0.0)
-        odds[chosen] = 0.0
-        chosen.append(_draw(odds if odds.sum() > 0 else weights, random))
-    return np.array(chosen)
+    """Row numbers of the first centers; rows repeat only where there are too few that differ."""
+    X = np.concatenate([block.X for block in blocks]) if len(blocks) > 1 else blocks[0].X
+    rows = Side(*(np.concatenate(part) for part in zip(*(block.side for block in blocks), strict=True)))
 
+    def divergence_from(seeds: np.ndarray) -> np.ndarray:
+        side = center_side(family, direction, X[seeds])
+        table = rows.constants[:, None] + side.constants[None, :] - rows.stats @ side.stats.T
+        nearest = np.maximum(table.min(1), 0.0)
+        nearest[seeds] = 0.0
+        return np.asarray(nearest)
 
-def _draw(odds: np.ndarray, random: np.random.Generator) -> int:
-    ladder = np.cumsum(odds)
-    return int(min(np.searchsorted(ladder, random.random() * ladder[-1], side="right"), odds.size - 1))
+    seeds = kmeans_plus_plus(weights, n_clusters if how == "k-means++" else 1, divergence_from, random).tolist()
+    usable = weights.copy()
+    usable[seeds] = 0.0
+    while len(seeds) < n_clusters:
+        seeds.append(WeightedDraw.over(np.arange(len(X)), usable).draw(random))
+        usable[seeds[-1]] = 0.0
+    return np.array(seeds)

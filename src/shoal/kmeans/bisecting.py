@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from shoal.errors import BadInput
-from shoal.kmeans.centers import Centers, centers_from_rows, index_centers, update_centers
-from shoal.kmeans.exact import CenterIndexAssigner, assign
-from shoal.kmeans.lloyd import improve
+from shoal.kmeans.blocks import Block
+from shoal.kmeans.centers import Centers, index_centers, own_similarities
+from shoal.kmeans.exact import assign
+from shoal.kmeans.lloyd import assignment, improved
 from shoal.kmeans.rows import UnitRows, compact, take_rows
-from shoal.kmeans.seeding import choose_seeds
+from shoal.kmeans.seeding import first_centers
+from shoal.kmeans.statistics import Memory, Model, accumulate, reassign, update
 from shoal.progress import Monitor
 
 
@@ -35,7 +37,7 @@ class Leaf:
 
 @dataclass
 class Bisected:
-    """The finished tree and where every row ended up."""
+    """The finished tree and the cluster of every row."""
 
     tree: Tree
     labels: np.ndarray
@@ -109,31 +111,42 @@ def _split(
 ) -> list[tuple[np.ndarray, Centers, float]]:
     """2-means on some rows: the members, center and loss of each half."""
     mine, weights = compact(take_rows(rows, members)), row_weights[members]
-    centers = centers_from_rows(mine.rows, choose_seeds(mine.rows, weights, 2, init, rng, n_threads))
-    assigner = CenterIndexAssigner(mine.rows, n_threads=n_threads)
-    last = None
-    for _ in range(max_iter):
-        labels, similarities = assigner.assign(centers, last)
-        if last is not None and np.array_equal(labels, last.labels):
-            break
-        last = improve(mine.rows, weights, labels, similarities, 2, None, last, n_threads)
-        centers = last.centers
-    else:
-        labels, similarities = assigner.assign(centers, last)
+    blocks = [Block(mine.rows, weights)]
+    centers, memory = two_means(blocks, first_centers(blocks, 2, init, rng, n_threads), max_iter, n_threads)
     halves = []
     for side in (0, 1):
-        chosen = labels == side
+        chosen = memory.labels == side
         center = centers.take(np.array([side]))
-        loss = float(weights[chosen] @ (1.0 - similarities[chosen]))
+        loss = float(weights[chosen] @ (1.0 - memory.similarities[chosen]))
         halves.append((members[chosen], Centers(center.indptr, mine.ranks[center.ranks], center.weights), loss))
     return halves
+
+
+def two_means(
+    blocks: list[Block], centers: Centers, max_iter: int, n_threads: int | None = None
+) -> tuple[Centers, Memory]:
+    """Lloyd's algorithm without a progress bar: centers, and labels that belong to them."""
+    model, memories, moves = Model(centers, blocks[0].open().n_ranks), None, None
+    for _ in range(max_iter):
+        moves, memories = assignment(blocks, model, reassign, memories, n_threads)
+        if not moves.n_moved:
+            break
+        model, memories = improved(blocks, model, moves, memories, n_threads)
+    else:
+        _, memories = assignment(blocks, model, reassign, memories, n_threads)
+    assert memories is not None
+    return model.centers, memories[0]
 
 
 def _center(rows: UnitRows, row_weights: np.ndarray, members: np.ndarray) -> tuple[Centers, float]:
     labels = np.full(rows.n_rows, -1, np.int32)
     labels[members] = 0
-    update = update_centers(rows, row_weights, labels, 1)
-    return update.centers, float(row_weights[members] @ (1.0 - update.similarities[members]))
+    nothing = Centers(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    model, zeros = Model(nothing, rows.n_ranks), np.zeros(rows.n_rows)
+    stats, _ = accumulate(Block(rows, row_weights), model, Memory(labels, zeros, zeros))
+    centers = update(model, stats).centers
+    similarities = own_similarities(rows, labels, centers)
+    return centers, float(row_weights[members] @ (1.0 - similarities[members]))
 
 
 def _joined(parts: list[Centers]) -> Centers:

@@ -8,24 +8,21 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.kmeans.centers_kernels import (
-    cosines_to_own,
+    cosines_of_members,
     count_ranks,
     fill_index,
     group_by_label,
-    mean_directions,
     splice,
     thin_centers,
 )
 from shoal.kmeans.exact_kernels import NO_LIST
 from shoal.kmeans.rows import Ranking, UnitRows, take_rows, unit_rows
-from shoal.threads import ordered_map
 
 # A feature that more than one center in twelve has is scored with one dense line of k numbers: a contiguous
 # multiply-and-add is about that much cheaper per center than a list entry (measured from 1/4 to 1/128).
 DENSE_FROM = 1 / 12
 HOT_BYTES = 64 * 2**20  # the dense lines never take more than this
 LENGTH_SLACK = np.float32(1e-6)  # rounding must not make a length too short
-UPDATE_BLOCKS = 16  # each block clears d numbers once, so there are few of them; fixed, so that threads change nothing
 
 
 @dataclass
@@ -54,12 +51,20 @@ class Centers:
         at = np.repeat(self.indptr[which] - indptr[:-1], sizes) + np.arange(indptr[-1])
         return Centers(indptr, self.ranks[at], self.weights[at])
 
+    def followed_by(self, others: Centers) -> Centers:
+        """These centers, then the others."""
+        return Centers(
+            np.concatenate([self.indptr, self.indptr[-1] + others.indptr[1:]]),
+            np.concatenate([self.ranks, others.ranks]),
+            np.concatenate([self.weights, others.weights]),
+        )
+
     def filled_from(self, others: Centers) -> Centers:
         """Centers without a direction replaced by those of ``others``."""
         gaps = self.without_direction()
-        return _spliced(self, gaps, others.take(gaps)) if gaps.size else self
+        return spliced(self, gaps, others.take(gaps)) if gaps.size else self
 
-    def csr(self, rows: UnitRows) -> sp.csr_matrix:
+    def csr(self, rows: UnitRows | Ranking) -> sp.csr_matrix:
         """The centers over the columns of the user's X, sorted."""
         index_type = np.int32 if max(rows.n_features, self.nnz) < 2**31 else np.int64
         columns = rows.columns[self.ranks].astype(index_type)
@@ -113,11 +118,13 @@ def thinned(centers: Centers, features_kept: int) -> Centers:
 
 def own_similarities(rows: UnitRows, labels: np.ndarray, centers: Centers) -> np.ndarray:
     """Each row's cosine to the center of its label; 0 for label -1."""
-    out, dense = np.zeros(rows.n_rows), np.zeros(rows.n_ranks)
-    by_label = np.argsort(labels, kind="stable")
-    cosines_to_own(
-        rows.indptr, rows.ranks, rows.values, labels, by_label, centers.indptr, centers.ranks, centers.weights, dense,
-        out,
+    k = len(centers)
+    out, dense = np.zeros(rows.n_rows), np.zeros(rows.n_ranks, np.float32)
+    starts, members = np.zeros(k + 1, np.int64), np.empty(rows.n_rows, np.int64)
+    group_by_label(labels, k, starts, members)
+    cosines_of_members(
+        rows.indptr, rows.ranks, rows.values, starts, members, np.arange(k), centers.indptr, centers.ranks,
+        centers.weights, dense, out,
     )  # fmt: skip
     return out
 
@@ -155,74 +162,7 @@ def index_centers(centers: Centers, n_ranks: int, ids: np.ndarray | None = None)
     return CenterIndex(hot, lengths, ptr, firsts, listed, weights, ids)
 
 
-@dataclass
-class Update:
-    """What one update gives: the new centers, the mass of each, and each row's cosine to its own new center."""
-
-    centers: Centers
-    labels: np.ndarray  # the labels it was made from
-    masses: np.ndarray  # (k,)
-    similarities: np.ndarray  # (n_rows,); 0 for rows with label -1
-    movement: np.ndarray  # (k,) distance from the center before (0: the same rows, so the same center; inf: unknown)
-
-
-def update_centers(
-    rows: UnitRows,
-    row_weights: np.ndarray,
-    labels: np.ndarray,
-    n_clusters: int,
-    *,
-    features_kept: int | None = None,
-    before: Update | None = None,
-    n_threads: int | None = None,
-) -> Update:
-    """The unit mean of every cluster; clusters with the same rows as ``before`` keep their center without work.
-
-    Each cluster is summed by one thread in row order, so threads change nothing.
-    """
-    moved = np.ones(n_clusters, np.bool_) if before is None else _changed_clusters(before.labels, labels, n_clusters)
-    which = np.flatnonzero(moved)
-    starts, members = np.zeros(n_clusters + 1, np.int64), np.empty(rows.n_rows, np.int64)
-    group_by_label(labels, n_clusters, starts, members)
-    masses = np.zeros(n_clusters) if before is None else before.masses.copy()
-    similarities = np.zeros(rows.n_rows) if before is None else np.where(labels < 0, 0.0, before.similarities)
-    movement = np.full(n_clusters, np.inf if before is None else 0.0)
-    old = Centers(np.zeros(1, np.int64), rows.ranks[:0], rows.values[:0]) if before is None else before.centers
-    won = labels >= 0
-    entries = np.bincount(labels[won], np.diff(rows.indptr)[won], n_clusters).astype(np.int64)
-
-    def block_means(clusters: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        capacity = int(entries[clusters].sum())
-        ranks, weights = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
-        sizes = np.zeros(clusters.size, np.int64)
-        filled = mean_directions(
-            rows.indptr, rows.ranks, rows.values, row_weights, starts, members, clusters, rows.n_ranks,
-            features_kept or 0, old.indptr, old.ranks, old.weights, ranks, weights, sizes, masses, similarities,
-            movement,
-        )  # fmt: skip
-        return sizes, ranks[:filled].copy(), weights[:filled].copy()
-
-    blocks = [block for block in np.array_split(which, UPDATE_BLOCKS) if block.size]
-    parts = list(ordered_map(block_means, blocks, n_threads))
-    fresh = Centers(
-        np.cumsum(np.concatenate([[0], *(sizes for sizes, _, _ in parts)])),
-        np.concatenate([np.zeros(0, np.int32), *(ranks for _, ranks, _ in parts)]),
-        np.concatenate([np.zeros(0, np.float32), *(weights for _, _, weights in parts)]),
-    )
-    centers = fresh if before is None else _spliced(before.centers, which, fresh)
-    return Update(centers, labels, masses, similarities, movement)
-
-
-def _changed_clusters(old: np.ndarray, new: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Clusters that lost or won a row."""
-    different = np.flatnonzero(old != new)
-    changed = np.zeros(n_clusters + 1, np.bool_)  # the last place takes label -1
-    changed[old[different]] = True
-    changed[new[different]] = True
-    return changed[:n_clusters]
-
-
-def _spliced(old: Centers, which: np.ndarray, fresh: Centers) -> Centers:
+def spliced(old: Centers, which: np.ndarray, fresh: Centers) -> Centers:
     """The old centers with some of them replaced."""
     sizes = np.diff(old.indptr)
     sizes[which] = np.diff(fresh.indptr)

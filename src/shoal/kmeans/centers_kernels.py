@@ -71,97 +71,194 @@ def kth_largest(values, n_keep, scratch):
 
 
 @kernel
-def keep_heaviest(total, touched, n_touched, n_keep, scratch):
-    """Zero all but the n_keep largest totals (in size); returns how many features remain in `touched`."""
-    sizes, heavy = np.empty(n_touched), np.empty(n_touched)
+def keep_heaviest(ranks, sums, n, n_keep, sizes, heavy, scratch):
+    """Move the n_keep largest sums (in size) to the front, in their order; returns how many are kept."""
     length = 0.0
-    for i in range(n_touched):
-        sizes[i] = abs(total[touched[i]])
+    for i in range(n):
+        sizes[i] = abs(sums[i])
         length += sizes[i] * sizes[i]
     # The heaviest are nearly always among those above a small share of the length: few are left to select from.
     floor = SURELY_LIGHT * np.sqrt(length)
     n_heavy = 0
-    for i in range(n_touched):
+    for i in range(n):
         heavy[n_heavy] = sizes[i]
         n_heavy += sizes[i] > floor
-    bar = kth_largest(heavy[:n_heavy], n_keep, scratch) if n_heavy >= n_keep else kth_largest(sizes, n_keep, scratch)
+    few = n_heavy >= n_keep
+    threshold = kth_largest(heavy[:n_heavy], n_keep, scratch) if few else kth_largest(sizes[:n], n_keep, scratch)
     above = 0
-    for i in range(n_touched):
-        above += sizes[i] > bar
-    room_for_ties = n_keep - above
+    for i in range(n):
+        above += sizes[i] > threshold
+    ties_kept = n_keep - above
     kept = 0
-    for i in range(n_touched):
-        rank = touched[i]
-        if sizes[i] > bar or (sizes[i] == bar and room_for_ties > 0):
-            room_for_ties -= sizes[i] == bar
-            touched[kept] = rank
+    for i in range(n):
+        if sizes[i] > threshold or (sizes[i] == threshold and ties_kept > 0):
+            ties_kept -= sizes[i] == threshold
+            ranks[kept], sums[kept] = ranks[i], sums[i]
             kept += 1
-        else:
-            total[rank] = 0.0
     return kept
 
 
 @kernel
-def mean_directions(
-    indptr, ranks, values, row_weights, starts, members, clusters, n_ranks, n_keep, old_indptr, old_ranks, old_weights,
-    out_ranks, out_weights, sizes, masses, similarities, movement,
-):  # fmt: skip
-    """For the given clusters: the unit mean of their rows and each row's cosine to it.
+def count_moves(before, labels, changed, sizes):
+    """Mark the clusters that won or lost rows, count the rows of each; returns how many rows moved.
 
-    Entries go to `out_ranks` and `out_weights` one cluster after another, `sizes` counts them. With `n_keep` > 0 only
-    the heaviest features stay, and the cosines are those to the thinned center. A cluster without a direction (no
-    weight, or rows that cancel) gets size 0. `movement` is the distance from the old center, where there are old ones.
+    The last place of `changed` and `sizes` takes label -1. Without labels from before, every row has moved.
+    """
+    n_moved = 0
+    for row in range(labels.size):
+        label = labels[row] if labels[row] >= 0 else changed.size - 1
+        sizes[label] += 1
+        if before.size == 0:
+            changed[label] = True
+            n_moved += 1
+        elif before[row] != labels[row]:
+            changed[label] = True
+            changed[before[row] if before[row] >= 0 else changed.size - 1] = True
+            n_moved += 1
+    return n_moved
+
+
+@kernel
+def count_entries(indptr, labels, entries):
+    """How many entries the rows of each label have."""
+    for row in range(labels.size):
+        if labels[row] >= 0:
+            entries[labels[row]] += indptr[row + 1] - indptr[row]
+
+
+@kernel
+def sum_clusters(
+    indptr, ranks, values, row_weights, starts, members, clusters, n_ranks, n_keep, first_of, out_ranks, out_sums,
+    sizes, masses,
+):  # fmt: skip
+    """For the given clusters the weighted sum of their rows, from place `first_of` on; `sizes` counts the entries.
+
+    With `n_keep` > 0 only the heaviest features are written.
     """
     total = np.zeros(n_ranks)
     seen = np.zeros(n_ranks, np.bool_)
+    touched = np.empty(n_ranks, np.int32)
+    found = np.empty(n_ranks if n_keep > 0 else 0)
+    by_size, heavy, scratch = np.empty(found.size), np.empty(found.size), np.empty(found.size)
+    for cluster in clusters:
+        out = first_of[cluster]
+        mine = members[starts[cluster] : starts[cluster + 1]]
+        n = sum_members(indptr, ranks, values, row_weights, mine, total, seen, touched)
+        if 0 < n_keep < n:
+            for i in range(n):
+                rank = touched[i]
+                found[i] = total[rank]
+                seen[rank] = False
+                total[rank] = 0.0
+            n = keep_heaviest(touched, found, n, n_keep, by_size, heavy, scratch)
+            for i in range(n):
+                out_ranks[out + i], out_sums[out + i] = touched[i], found[i]
+        else:
+            for i in range(n):
+                rank = touched[i]
+                out_ranks[out + i], out_sums[out + i] = rank, total[rank]
+                seen[rank] = False
+                total[rank] = 0.0
+        mass = 0.0
+        for row in mine:
+            mass += row_weights[row]
+        masses[cluster] = mass
+        sizes[cluster] = n
+
+
+@kernel
+def merge_sums(
+    a_starts, a_sizes, a_ranks, a_sums, b_starts, b_sizes, b_ranks, b_sums, n_ranks, starts, sizes, ranks, sums
+):
+    """Add two tables of sums, cluster by cluster: the entries of the first, then what only the second has."""
+    place = np.full(n_ranks, -1, np.int64)
+    out = 0
+    for cluster in range(starts.size):
+        first = out
+        for at in range(a_starts[cluster], a_starts[cluster] + a_sizes[cluster]):
+            ranks[out], sums[out] = a_ranks[at], a_sums[at]
+            place[a_ranks[at]] = out
+            out += 1
+        for at in range(b_starts[cluster], b_starts[cluster] + b_sizes[cluster]):
+            rank = b_ranks[at]
+            if place[rank] >= 0:
+                sums[place[rank]] += b_sums[at]
+            else:
+                ranks[out], sums[out] = rank, b_sums[at]
+                out += 1
+        for at in range(first, out):
+            place[ranks[at]] = -1
+        starts[cluster], sizes[cluster] = first, out - first
+    return out
+
+
+@kernel
+def directions(
+    starts, counts, ranks, sums, masses, clusters, n_ranks, n_keep, no_direction, old_indptr, old_ranks, old_weights,
+    out_ranks, out_weights, sizes, movement, lengths,
+):  # fmt: skip
+    """For the given clusters: the unit vector along the sum, and its distance from the old center.
+
+    Entries go to `out_ranks` and `out_weights` one cluster after another, `sizes` counts them. With `n_keep` > 0 only
+    the heaviest features stay. `lengths` are those of the mean rows. A cluster whose rows cancel gets size 0 and
+    movement 0: its center stays.
+    """
+    dense = np.zeros(n_ranks, np.float32)
     longest = 1
     for cluster in clusters:
-        entries = 0
-        for row in members[starts[cluster] : starts[cluster + 1]]:
-            entries += indptr[row + 1] - indptr[row]
-        longest = max(longest, entries)
-    touched = np.empty(min(longest, n_ranks), np.int32)
-    scratch = np.empty(min(longest, n_ranks))
+        longest = max(longest, counts[cluster])
+    mine_ranks, mine_sums = np.empty(longest, np.int32), np.empty(longest)
+    by_size, heavy, scratch = np.empty(longest), np.empty(longest), np.empty(longest)
     out = 0
     for i_cluster in range(clusters.size):
         cluster = clusters[i_cluster]
-        mine = members[starts[cluster] : starts[cluster + 1]]
-        n_touched = sum_members(indptr, ranks, values, row_weights, mine, total, seen, touched)
-        for i in range(n_touched):
-            seen[touched[i]] = False
-        masses[cluster] = 0.0
-        for row in mine:
-            masses[cluster] += row_weights[row]
-        if 0 < n_keep < n_touched:
-            n_touched = keep_heaviest(total, touched, n_touched, n_keep, scratch)
+        first, n = starts[cluster], counts[cluster]
+        mine_ranks[:n], mine_sums[:n] = ranks[first : first + n], sums[first : first + n]
+        if 0 < n_keep < n:
+            n = keep_heaviest(mine_ranks, mine_sums, n, n_keep, by_size, heavy, scratch)
         length = 0.0
-        for i in range(n_touched):
-            length += total[touched[i]] ** 2
+        for i in range(n):
+            length += mine_sums[i] ** 2
         length = np.sqrt(length)
-        sizes[i_cluster] = 0
-        if length > 1e-9 * max(masses[cluster], 1e-300):
-            for i in range(n_touched):
-                rank = touched[i]
-                total[rank] = np.float32(total[rank] / length)
-                out_ranks[out + i] = rank
-                out_weights[out + i] = total[rank]
-            sizes[i_cluster] = n_touched
-            out += n_touched
-        if old_indptr.size > 1:
-            apart = 0.0
-            for i in range(n_touched):
-                apart += total[touched[i]] ** 2
-            for at in range(old_indptr[cluster], old_indptr[cluster + 1]):
-                apart += old_weights[at] * (old_weights[at] - 2.0 * total[old_ranks[at]])
-            movement[cluster] = np.sqrt(max(apart, 0.0))
-        for row in mine:
-            dot = 0.0
-            for at in range(indptr[row], indptr[row + 1]):
-                dot += total[np.uint32(ranks[at])] * values[at]
-            similarities[row] = dot if sizes[i_cluster] > 0 else 0.0
-        for i in range(n_touched):
-            total[touched[i]] = 0.0
+        sizes[i_cluster], movement[i_cluster] = 0, 0.0
+        lengths[i_cluster] = length / masses[cluster] if masses[cluster] > 0.0 else 0.0
+        if not length > no_direction * max(masses[cluster], 1e-300):
+            continue
+        apart = 0.0
+        kept = 0
+        for i in range(n):
+            weight = np.float32(mine_sums[i] / length)
+            if weight != 0.0:
+                out_ranks[out + kept], out_weights[out + kept] = mine_ranks[i], weight
+                dense[mine_ranks[i]] = weight
+                apart += np.float64(weight) ** 2
+                kept += 1
+        for at in range(old_indptr[cluster], old_indptr[cluster + 1]):
+            weight = np.float64(old_weights[at])
+            apart += weight * (weight - 2.0 * dense[old_ranks[at]])
+        for i in range(kept):
+            dense[out_ranks[out + i]] = 0.0
+        movement[i_cluster] = np.sqrt(max(apart, 0.0))
+        sizes[i_cluster] = kept
+        out += kept
     return out
+
+
+@kernel
+def cosines_of_members(indptr, ranks, values, starts, members, clusters, c_indptr, c_ranks, c_weights, dense, out):
+    """For the rows of the given clusters the cosine to their center; `dense` is zero before and after."""
+    for cluster in clusters:
+        if starts[cluster] == starts[cluster + 1]:
+            continue
+        for at in range(c_indptr[cluster], c_indptr[cluster + 1]):
+            dense[c_ranks[at]] = c_weights[at]
+        for row in members[starts[cluster] : starts[cluster + 1]]:
+            total = 0.0
+            for at in range(indptr[row], indptr[row + 1]):
+                total += np.float64(dense[np.uint32(ranks[at])]) * values[at]
+            out[row] = total
+        for at in range(c_indptr[cluster], c_indptr[cluster + 1]):
+            dense[c_ranks[at]] = 0.0
 
 
 @kernel
@@ -207,30 +304,6 @@ def thin_centers(indptr, ranks, weights, n_keep, out_ranks, out_weights, sizes):
             out_weights[at] /= np.sqrt(length)
         sizes[center] = out - start
     return out
-
-
-@kernel
-def cosines_to_own(indptr, ranks, values, labels, by_label, c_indptr, c_ranks, c_weights, dense, out):
-    """Each row's cosine to the center of its label; rows are walked by label, `dense` is zero before and after."""
-    held = -1
-    for row in by_label:
-        label = labels[row]
-        if label < 0:
-            continue
-        if label != held:
-            if held >= 0:
-                for at in range(c_indptr[held], c_indptr[held + 1]):
-                    dense[c_ranks[at]] = 0.0
-            for at in range(c_indptr[label], c_indptr[label + 1]):
-                dense[c_ranks[at]] = c_weights[at]
-            held = label
-        total = 0.0
-        for at in range(indptr[row], indptr[row + 1]):
-            total += dense[ranks[at]] * values[at]
-        out[row] = total
-    if held >= 0:
-        for at in range(c_indptr[held], c_indptr[held + 1]):
-            dense[c_ranks[at]] = 0.0
 
 
 @kernel

@@ -315,6 +315,32 @@ def all_similarities(indptr, ranks, values, start, stop, hot, lengths, ptr, firs
 
 
 @kernel
+def nearest_few(
+    indptr, ranks, values, start, stop, hot, lengths, ptr, firsts, places, weights, ids, sums, found, scores, sizes
+):  # fmt: skip
+    """For each row the centers with the largest cosines above 0, largest first; `sizes` counts them."""
+    lines, line_values, _ = allocate_row_buffers(indptr, start, stop)
+    top = found.shape[1]
+    for row in range(start, stop):
+        n_lines, _ = add_lists(
+            ranks, values, indptr[row], indptr[row + 1], ptr, firsts, places, weights, ids.size, sums, lines,
+            line_values,
+        )  # fmt: skip
+        add_lines(lines, line_values, 0, n_lines, hot, ids.size, sums)
+        n = 0
+        for place in range(ids.size):
+            score = sums[place]
+            if score > 0.0 and (n < top or score > scores[row, n - 1]):
+                at = n if n < top else top - 1
+                while at > 0 and score > scores[row, at - 1]:
+                    scores[row, at], found[row, at] = scores[row, at - 1], found[row, at - 1]
+                    at -= 1
+                scores[row, at], found[row, at] = score, ids[place]
+                n = min(n + 1, top)
+        sizes[row] = n
+
+
+@kernel
 def largest_cosine(indptr, ranks, weights):
     """The largest cosine of the first of some unit rows to the others; features ascend within a row."""
     best = -np.inf

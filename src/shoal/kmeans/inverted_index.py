@@ -44,7 +44,7 @@ class InvertedIndex:
         if not np.isfinite(matrix.data).all():
             raise BadInput("X holds NaN or infinity; an index needs finite values.")
         self.rows: UnitRows = unit_rows(matrix, n_threads=n_threads)
-        self.ranking = Ranking.of(self.rows.columns, self.rows.n_features)
+        self.ranking = Ranking(self.rows.columns, self.rows.n_features)
         self.postings: Postings = postings_of(self.rows)
 
     @property

@@ -1,118 +1,136 @@
-"""Lloyd's loop: assign, repair, update, until nothing moves. How rows find centers is the assigner's business."""
+"""Lloyd's loop as folds: rows pick centers, changed clusters are summed, centers are updated, until nothing moves."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from shoal.kmeans.centers import Centers, Update, update_centers
-from shoal.kmeans.rows import UnitRows
-from shoal.progress import Monitor
+from shoal.engine import fold
+from shoal.kmeans.blocks import Block
+from shoal.kmeans.statistics import (
+    Memory,
+    Model,
+    Moves,
+    accumulate,
+    merge,
+    merge_moves,
+    merge_worst_rows,
+    reassign,
+    replaced,
+    update,
+    worst_rows,
+)
+from shoal.progress import Monitor, message
 
-
-class Assigner(Protocol):
-    """One way for rows to find their centers. It may remember what it saw in the step before."""
-
-    features_kept: int | None
-
-    def assign(self, centers: Centers, last: Update | None) -> tuple[np.ndarray, np.ndarray]:
-        """Labels (-1: no center) and cosines, given the centers and the update that made them."""
-
-    def settled(self, centers: Centers) -> bool:
-        """After a step: stop now, for a reason of the assigner's own?"""
+Assign = Callable[..., tuple[Moves, Memory]]  # how rows find centers: ``reassign``, or ``retrieve`` of wand
+STEPS_BETWEEN_FULL_COSTS = 50
 
 
 @dataclass
-class Outcome:
-    """A finished run."""
+class Run:
+    """A finished run: the labels in ``memories`` are those of the centers of ``model``."""
 
-    centers: Centers
-    labels: np.ndarray
-    similarities: np.ndarray
+    model: Model
+    memories: list[Memory]
     history: list[float]
     converged: bool
     seconds: list[float]  # of each iteration
 
     @property
     def objective(self) -> float:
+        """The mean similarity reached."""
         return self.history[-1]
 
 
 def lloyd(
-    rows: UnitRows,
-    row_weights: np.ndarray,
-    centers: Centers,
-    assigner: Assigner,
+    blocks: list[Block],
+    model: Model,
+    assign: Assign = reassign,
     *,
     max_iter: int,
     tol: float,
     n_threads: int | None = None,
-) -> Outcome:
-    """Run Lloyd's algorithm from the given centers; the labels of the outcome are those of its centers."""
-    total_weight = max(row_weights.sum(), 1e-300)
-    last: Update | None = None
-    moved = rows.n_rows
-    seconds = []
+) -> Run:
+    """Run Lloyd's algorithm from the centers of the model."""
+    memories: list[Memory] | None = None
+    seconds: list[float] = []
+    moves: Moves | None = None
+    full_cost = FullCost()
     with Monitor("k-means", max_iter, tol) as monitor:
         while monitor.running:
             began = time.perf_counter()
-            labels, similarities = assigner.assign(centers, last)
-            moved = rows.n_rows if last is None else int(np.count_nonzero(labels != last.labels))
-            if moved:
-                last = improve(
-                    rows, row_weights, labels, similarities, len(centers), assigner.features_kept, last, n_threads
-                )
-                centers = last.centers
+            moves, memories = assignment(blocks, model, assign, memories, n_threads)
+            if moves.n_moved:
+                model, memories = improved(blocks, model, moves, memories, n_threads)
             seconds.append(time.perf_counter() - began)
-            psi = float(row_weights @ similarities / total_weight)
-            outliers = int(np.count_nonzero(labels < 0))
-            settled = not moved or assigner.settled(centers)
-            monitor.report(psi, settled=settled, psi=psi, moved=moved, outliers=outliers, seconds=seconds[-1])
-    if moved:
-        labels, similarities = assigner.assign(centers, last)
-    return Outcome(centers, labels, similarities, monitor.history, monitor.converged, seconds)
+            psi = moves.similarity / max(moves.weight, 1e-300)
+            stop = moves.n_moved == 0 or (assign is not reassign and full_cost.settled(blocks, model, n_threads))
+            monitor.report(
+                psi, settled=stop, psi=psi, moved=moves.n_moved, outliers=moves.n_outliers, seconds=seconds[-1]
+            )
+    if moves is None or moves.n_moved:
+        _, memories = assignment(blocks, model, assign, memories, n_threads)
+    assert memories is not None
+    return Run(model, memories, monitor.history, monitor.converged, seconds)
 
 
-def improve(
-    rows: UnitRows,
-    row_weights: np.ndarray,
-    labels: np.ndarray,
-    similarities: np.ndarray,
-    n_clusters: int,
-    features_kept: int | None,
-    before: Update | None,
-    n_threads: int | None,
-) -> Update:
-    """New centers for these labels. A cluster left without rows gets the worst-served row of the others."""
-    labels = labels.copy()
-    empty = np.flatnonzero(np.bincount(labels[labels >= 0], row_weights[labels >= 0], n_clusters) <= 0)
-    while True:
-        repaired = repair(labels, similarities, rows, row_weights, empty) if empty.size else 0
-        update = update_centers(
-            rows, row_weights, labels, n_clusters, features_kept=features_kept, before=before, n_threads=n_threads
-        )
-        empty = update.centers.without_direction()  # also clusters whose rows cancel out
-        if not empty.size or (repaired == 0 and update.centers.nnz):
-            return update
+def assignment(
+    blocks: list[Block], model: Model, assign: Assign, memories: Any, n_threads: int | None
+) -> tuple[Moves, list[Memory]]:
+    """One pass in which rows pick centers."""
+    inner = inner_threads(blocks, n_threads)
+    indexed = model.indexed() if assign is reassign else model
+    found = fold(blocks, partial(assign, n_threads=inner), merge_moves, indexed, memories=memories, n_threads=n_threads)
+    assert found.memories is not None
+    return found.stats, found.memories
 
 
-def repair(
-    labels: np.ndarray, similarities: np.ndarray, rows: UnitRows, row_weights: np.ndarray, empty: np.ndarray
-) -> int:
-    """Give each empty cluster the worst-served row that is not alone in its cluster; returns how many were served."""
-    sizes = np.bincount(labels[labels >= 0], minlength=int(labels.max(initial=0)) + 1)
-    usable = np.flatnonzero((rows.lengths > 0) & (row_weights > 0) & (similarities < 1 - 1e-6))
-    worst_first = iter(usable[np.argsort(similarities[usable], kind="stable")])
-    served = 0
-    for cluster in empty:
-        for row in worst_first:
-            if labels[row] < 0 or sizes[labels[row]] > 1:
-                if labels[row] >= 0:
-                    sizes[labels[row]] -= 1
-                labels[row] = cluster
-                served += 1
-                break
-    return served
+def improved(
+    blocks: list[Block], model: Model, moves: Moves, memories: list[Memory], n_threads: int | None
+) -> tuple[Model, list[Memory]]:
+    """New centers for the clusters that changed; an empty cluster gets the worst-served row of the others."""
+    inner = inner_threads(blocks, n_threads)
+    changed = replace(model, changed=moves.changed, index=None)
+    step = partial(accumulate, whole=len(blocks) == 1, n_threads=inner)
+    found = fold(blocks, step, merge, changed, memories=memories, n_threads=n_threads)
+    assert found.memories is not None
+    model = update(changed, found.stats, n_threads=n_threads)
+    empty = np.flatnonzero((moves.sizes == 0) | (moves.changed & (found.stats.mass <= 0)))
+    return repaired(blocks, model, moves, empty, found.memories), found.memories
+
+
+def repaired(blocks: list[Block], model: Model, moves: Moves, empty: np.ndarray, memories: list[Memory]) -> Model:
+    """Empty clusters start anew at the worst-served rows."""
+    if not empty.size:
+        return model
+    wanted = (int(empty.size), moves.sizes)
+    worst = fold(blocks, worst_rows, merge_worst_rows, wanted, memories=memories, n_threads=1).stats
+    n = min(len(worst.centers), empty.size)
+    return replaced(model, empty[:n], worst.centers.take(np.arange(n))) if n else model
+
+
+def inner_threads(blocks: list[Block], n_threads: int | None) -> int | None:
+    """Threads inside a block: all of them when there is one block, one when blocks themselves run on threads."""
+    return n_threads if len(blocks) == 1 else 1
+
+
+class FullCost:
+    """Every 50 steps: has the cost over all rows, those that no center retrieved too, stopped improving?"""
+
+    def __init__(self) -> None:
+        self.steps, self.best = 0, -np.inf
+
+    def settled(self, blocks: list[Block], model: Model, n_threads: int | None) -> bool:
+        """Call after every step."""
+        self.steps += 1
+        if self.steps % STEPS_BETWEEN_FULL_COSTS:
+            return False
+        moves, _ = assignment(blocks, model, reassign, None, n_threads)
+        before, self.best = self.best, moves.similarity / max(moves.weight, 1e-300)
+        message(f"full cost after {self.steps} steps: {self.best:.5f}")
+        return self.best <= before

@@ -21,10 +21,15 @@ def unit_length(indptr, values, start, stop, lengths, out):
         if largest > 0.0:
             for at in range(indptr[row], indptr[row + 1]):
                 total += (values[at] / largest) ** 2
-        length = largest * np.sqrt(total)
+        root = np.sqrt(total)
+        length = largest * root
         lengths[row] = length
+        plain = 1e-290 < length < np.inf  # otherwise the length itself is rounded badly, or infinite
         for at in range(indptr[row], indptr[row + 1]):
-            out[at] = values[at] / length if length > 0.0 else 0.0
+            if plain:
+                out[at] = values[at] / length
+            else:
+                out[at] = (values[at] / largest) / root if largest > 0.0 else 0.0
 
 
 @kernel

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from shoal.kmeans.centers import CenterIndex, Centers, index_centers, own_similarities, thinned, update_centers
+from shoal.kmeans.blocks import Block, spread_rows
+from shoal.kmeans.centers import CenterIndex, Centers, index_centers, own_similarities, thinned
 from shoal.kmeans.exact import assign
 from shoal.kmeans.rows import UnitRows, take_rows
-from shoal.progress import say
+from shoal.kmeans.statistics import Memory, Model, accumulate, update
+from shoal.progress import message
 
 ROWS_FOR_CENTERS = 20_000  # and 40 for each cluster, up to 100,000: centers like those of the real fit
 STEPS_FOR_CENTERS = 3
@@ -40,28 +42,29 @@ class Choice:
         )
 
 
-def choose(rows: UnitRows, seeds: Centers, algorithm: str, n_threads: int | None = None) -> Choice:
+def choose(blocks: list[Block], seeds: Centers, algorithm: str, n_threads: int | None = None) -> Choice:
     """Decide between exact and thinned centers; for ``sparse`` and ``wand`` only the number of features is open.
 
     Measured: a few steps on a sample of rows give centers of the right kind; for a few rows the work against all of
     them, full and thinned, is counted. ``wand`` is never chosen: in every measurement thinned centers were faster.
     """
-    sample = _spread(rows, max(ROWS_FOR_CENTERS, min(40 * len(seeds), 100_000)))
+    n_rows = sum(block.n_rows for block in blocks)
+    sample = spread_rows(blocks, max(ROWS_FOR_CENTERS, min(40 * len(seeds), 100_000)))
     centers = _typical_centers(sample, seeds, n_threads)
     few = _spread(sample, ROWS_TO_COUNT)
-    exact = _Trial(few, centers, centers, rows.n_rows, n_threads)
+    exact = _Trial(few, centers, centers, n_rows, n_threads)
     if algorithm == "auto" and exact.seconds < QUICK_STEP_SECONDS:
         choice = Choice("exact", None, exact.seconds, exact.seconds, 0.0)
     else:
         choice = Choice("exact" if algorithm == "auto" else algorithm, None, exact.seconds, exact.seconds, 0.0)
         for features_kept in CANDIDATES:
-            trial = _Trial(few, thinned(centers, features_kept), centers, rows.n_rows, n_threads)
+            trial = _Trial(few, thinned(centers, features_kept), centers, n_rows, n_threads)
             loss = max(0.0, 1.0 - trial.mean_similarity / max(exact.mean_similarity, 1e-300))
             if loss <= ACCEPTED_LOSS and (trial.seconds < 0.7 * exact.seconds or algorithm != "auto"):
                 name = "sparse" if algorithm == "auto" else algorithm
                 choice = Choice(name, features_kept, exact.seconds, trial.seconds, loss)
                 break
-    say(f"chose {choice}")
+    message(f"chose {choice}")
     return choice
 
 
@@ -105,9 +108,10 @@ def _typical_centers(sample: UnitRows, seeds: Centers, n_threads: int | None) ->
 
     The first steps are not typical: losses by thinning fall fivefold from the first to the third.
     """
-    centers = seeds
+    block, centers = Block(sample, np.ones(sample.n_rows)), seeds
     for _ in range(STEPS_FOR_CENTERS):
-        labels, _ = assign(sample, index_centers(thinned(centers, 100), sample.n_ranks), n_threads)
-        update = update_centers(sample, np.ones(sample.n_rows), labels, len(seeds), n_threads=n_threads)
-        centers = update.centers.filled_from(centers)
+        labels, similarities = assign(sample, index_centers(thinned(centers, 100), sample.n_ranks), n_threads)
+        model = Model(centers, sample.n_ranks)
+        stats, _ = accumulate(block, model, Memory(labels, similarities, similarities), n_threads=n_threads)
+        centers = update(model, stats, n_threads=n_threads).centers
     return centers

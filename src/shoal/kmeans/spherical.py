@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Assignment, Estimator, Roster, TopFeatures, as_rows, as_weights, storable
+from shoal.base import (
+    Assignment,
+    Estimator,
+    Roster,
+    Rows,
+    TopFeatures,
+    storable,
+    transaction,
+    validate_rows,
+    validate_weights,
+)
+from shoal.engine import fold
 from shoal.errors import BadInput
-from shoal.kmeans import minibatch
-from shoal.kmeans.bisecting import Tree, bisect, descend
-from shoal.kmeans.centers import Centers, centers_from_csr, centers_from_rows, own_similarities
-from shoal.kmeans.exact import CenterIndexAssigner, assign, similarity_matrix
-from shoal.kmeans.finalize import FitResult, certified_exact, finish
-from shoal.kmeans.inverted_index import InvertedIndex, postings_of
-from shoal.kmeans.lloyd import Assigner, Outcome, lloyd
-from shoal.kmeans.options import check_options, how_many_starts
-from shoal.kmeans.prediction import PreparedCenters, prepared
-from shoal.kmeans.rows import Ranking, UnitRows, unit_rows
-from shoal.kmeans.seeding import choose_seeds
+from shoal.kmeans import editing
+from shoal.kmeans.bisecting import bisect
+from shoal.kmeans.blocks import Block
+from shoal.kmeans.centers import Centers, centers_from_csr, own_similarities
+from shoal.kmeans.exact import nearest_similarities, similarity_matrix
+from shoal.kmeans.finalize import FitResult, certified_exact, finalize
+from shoal.kmeans.input import Input, read_input
+from shoal.kmeans.inverted_index import postings_of
+from shoal.kmeans.lloyd import Assign, Run, lloyd
+from shoal.kmeans.options import check_options, check_state, given_centers, how_many_starts
+from shoal.kmeans.prediction import PreparedCenters, nearest_clusters, prepared
+from shoal.kmeans.rows import unit_rows
+from shoal.kmeans.seeding import first_centers, require_distinct_rows
 from shoal.kmeans.select_algorithm import Choice, choose
-from shoal.kmeans.wand import WandAssigner
+from shoal.kmeans.statistics import Model, accumulate, merge, reassign, stats_behind, update
+from shoal.kmeans.streaming import FEATURES_IN_A_STREAM, grown, ranking_of
+from shoal.kmeans.wand import retrieve
+from shoal.weights import scaled_weights
 
 
 @storable
@@ -44,14 +60,16 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         K-Means by Ranked Retrieval", WSDM 2014). ``auto`` measures a small part of the work and takes ``exact`` where
         that is quick and ``sparse`` elsewhere; ``algorithm_`` says which.
     top : int
-        For ``wand``: how many rows a center asks for. All rows scored on the way are offered to it, so 1 is enough.
+        For ``wand`` (which runs MaxScore where that is faster): how many rows a center asks for. All rows scored on
+        the way are offered to it, so 1 is enough.
     features_kept : int, "auto" or None
         For ``sparse`` and ``wand``: features of a center while iterating. ``auto`` takes the smallest of 50, 100, 200
         and 500 that loses next to nothing on a sample; None keeps all.
     thresholds : {"safe", "carried", "cold"}
         For ``wand``: where the retrieval threshold of a center starts in the next step (see :mod:`shoal.kmeans.wand`).
     init : {"k-means++", "k-means||", "random"} or matrix (n_clusters, n_features)
-        Where to start. A matrix, sparse or dense, gives the first centers.
+        Where to start. A matrix, sparse or dense, gives the first centers. Over several blocks of rows ``k-means++``
+        is ``k-means||``, which needs few passes.
     n_init : int or "auto"
         How many starts; the one with the largest mean similarity is kept. "auto" makes three on small data (up to 1e8
         entries x clusters), one on large data and from given centers.
@@ -66,18 +84,19 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
 
     Attributes
     ----------
-    labels_ : (n_rows,) the cluster of each row; -1 for a row that is unassigned: it is empty, or shares no feature
-        with any center.
+    labels_ : (n_rows,) the cluster of each row of the last call that learned; -1: unassigned, because the row is empty
+        or shares no feature with any center.
     similarities_ : (n_rows,) cosine of each row to its center; 0 where the label is -1.
     outliers_ : (n_rows,) bool, True for rows that pulled on no center in the last step. ``sparse`` and ``wand`` still
         give them the label of their nearest center if there is one.
     mean_similarity_ : the (weighted) mean of ``similarities_``: psi.
     cluster_centers_ : CSR (n_clusters, n_features), rows of unit length, with all features of their rows.
-    cluster_sizes_ : (n_clusters,) rows in each cluster.
+    cluster_sizes_, masses_ : (n_clusters,) rows and weight that each cluster has learned, in the order of
+        ``cluster_ids_``.
     certificate_ : for ``sparse`` and ``wand``, what exact assignment to these centers would add to psi ("loss"), with
         its standard error, from a sample of rows; 0 for ``exact``.
     algorithm_, features_kept_ : what was used.
-    n_iter_, converged_, objective_history_, iteration_seconds_ : how the fit went.
+    n_iter_, converged_, objective_history_, iteration_seconds_ : how the fit went; the seconds are not saved.
     tree_ : for ``bisecting``, (n_splits, 3): the node split and the two nodes made. ``leaves_`` holds each cluster's
         node, ``node_centers_`` the centers of all nodes.
 
@@ -92,10 +111,18 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
     True
     >>> model.predict([[5, 0, 0, 0]]) == model.labels_[:1]
     array([ True])
+
+    Rows in blocks, as ``read_batches`` gives them, one at a time:
+
+    >>> SphericalKMeans(2, random_state=0).fit(iter([X[:2], X[2:]])).cluster_sizes_.tolist()
+    [2, 2]
     """
 
     cluster_centers_: sp.csr_matrix
     labels_: np.ndarray
+    similarities_: np.ndarray
+    outliers_: np.ndarray
+    roster_: Roster
     cluster_sizes_: np.ndarray
     masses_: np.ndarray
     mean_lengths_: np.ndarray
@@ -137,78 +164,84 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         self.random_state = random_state
         self.n_threads = n_threads
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SphericalKMeans:
-        """Cluster the rows of ``X``: a matrix, a :class:`shoal.Dataset`, or an :class:`InvertedIndex` over rows."""
-        check_options(self)
-        rows, index = self._validate(X)
-        weights = as_weights(sample_weight, rows.n_rows)
-        rng = self._generator()
-        if self.bisecting:
-            self._grow_tree(rows, weights, rng)
-            return self
-        runs = [self._run(rows, weights, rng, index) for _ in range(how_many_starts(self, int(rows.indptr[-1])))]
-        choice, best = max(runs, key=lambda run: run[1].objective)
-        self.features_kept_, self.algorithm_ = choice.features_kept, choice.algorithm
-        self._remember_run(best)
-        self._remember(finish(rows, weights, best, choice.algorithm, self.n_threads), rows, weights)
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> SphericalKMeans:
+        """Cluster the rows of ``X``.
+
+        ``X`` is a matrix, a :class:`shoal.Dataset`, an :class:`InvertedIndex` over rows, or blocks of rows: a list, or
+        an iterator such as :func:`shoal.read_batches` gives, whose blocks wait on disk while the fit passes over them.
+        ``sample_weight`` is then a list of the weights of each block.
+        """
+        rng = check_options(self)
+        with transaction(self), read_input(self, X, sample_weight) as data:
+            if self.bisecting:
+                self._grow_tree(data, rng)
+            else:
+                n_runs = how_many_starts(self, data.nnz)
+                choice, best = max((self._run(data, rng) for _ in range(n_runs)), key=lambda run: run[1].objective)
+                self.features_kept_, self.algorithm_ = choice.features_kept, choice.algorithm
+                self._remember_run(best)
+                self._remember(finalize(data.blocks, best, choice.algorithm, self.n_threads), data)
+            self._remember_rows(data.rows, mode="fit")
         return self
 
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> SphericalKMeans:
+    def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> SphericalKMeans:
         """Learn from one more batch of rows; each center has its own learning rate, the share of its rows that are new.
 
         The first batch also gives the first centers, so it needs at least ``n_clusters`` distinct rows. After ``fit``,
         learning goes on from there. ``labels_`` and the like are those of this batch. A center keeps its 4,096 heaviest
         features at most (or ``features_kept``), so that memory stays bounded on an endless stream.
         """
-        check_options(self)
+        rng = check_options(self)
         first = not hasattr(self, "cluster_centers_")
-        X = as_rows(self, X, fitting=first)
-        weights = as_weights(sample_weight, X.shape[0])
-        if first:
-            self._start_stream(X, weights)
-        self.tree_ = self.leaves_ = self.node_centers_ = None  # a tree does not describe centers that move on
-        keep = self.features_kept if isinstance(self.features_kept, int) else None
-        batch = minibatch.accumulate(X, PreparedCenters(self.cluster_centers_, None), weights, self.n_threads)
-        means = minibatch.Means(self.cluster_centers_, self.mean_lengths_, self.masses_)
-        self.cluster_centers_, self.mean_lengths_, self.masses_ = minibatch.update(means, batch.stats, keep)
-        self.labels_, self.similarities_, self.outliers_ = batch.labels, batch.similarities, batch.labels < 0
-        self.mean_similarity_ = batch.stats.similarity / max(batch.stats.weight, 1e-300)
-        self.cluster_sizes_ = self.cluster_sizes_ + np.bincount(batch.labels[batch.labels >= 0], minlength=self._k)
-        self.objective_history_ = np.append(self.objective_history_, self.mean_similarity_)
-        self.n_iter_ += 1
+        mode: Any = "fit" if first else "partial_fit"
+        rows = validate_rows(self, X, mode=mode)
+        weights, unit = scaled_weights(
+            validate_weights(sample_weight, rows.matrix.shape[0]), None if first else self.masses_
+        )
+        with transaction(self):
+            if first:
+                self._start_stream(rows, weights, rng)
+            self._learn_batch(rows, weights, unit)
+            self._remember_rows(rows, mode=mode)
         return self
+
+    # --- asking -------------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> np.ndarray:
         """The cluster of each row; -1 for a row that is empty or shares no feature with any center."""
-        ready = self._ready()
-        X = as_rows(self, X, fitting=False)
-        if self.tree_ is not None:
-            ready = prepared(self, self.node_centers_, None)
-            tree = Tree(self.tree_[:, 0], ready.centers, self.leaves_)
-            return descend(ready.rows(X, self.n_threads), tree, self.n_threads)
-        return ready.labels(ready.rows(X, self.n_threads), self.n_threads)
+        return self.assign(X).labels
 
     def assign(self, X: Any) -> Assignment:
-        """The cluster of each row and the row's cosine to its center; 0 where it is unassigned."""
-        labels = self.predict(X)
-        ready = self._ready()
-        rows = ready.rows(as_rows(self, X, fitting=False), self.n_threads)
-        return Assignment(labels, own_similarities(rows, labels, ready.centers))
+        """The cluster of each row and the row's cosine to its center; -1 and 0 for a row that is unassigned."""
+        check_is_fitted(self, "cluster_centers_")
+        places, similarities = nearest_clusters(self, validate_rows(self, X, mode="predict").matrix)
+        return Assignment(self._ids_of(places), similarities)
+
+    def memberships(self, X: Any, top: int = 5) -> sp.csr_matrix:
+        """The ``top`` largest cosines above 0 of each row, as a sparse matrix over ``cluster_ids_``.
+
+        K-means has no probabilities: these say how near the next clusters are, and do not sum to 1.
+        """
+        ready, X = self._asked(X, top)
+        parts = ready.parts(X, self.n_threads)
+        return sp.vstack([nearest_similarities(rows, ready.full, top, self.n_threads) for rows in parts], format="csr")
 
     def transform(self, X: Any) -> np.ndarray:
         """The cosine of each row to every center (n_rows, n_clusters): larger is nearer, unlike a distance."""
-        ready = self._ready()
-        return similarity_matrix(
-            ready.rows(as_rows(self, X, fitting=False), self.n_threads), ready.full, self.n_threads
-        )
+        ready, X = self._asked(X)
+        return similarity_matrix(unit_rows(X, ready.ranking, self.n_threads), ready.full, self.n_threads)
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """The cosine of each row to its center."""
+        return self.assign(X).scores
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """The mean cosine of the rows to their nearest centers (psi)."""
-        ready = self._ready()
-        rows = ready.rows(as_rows(self, X, fitting=False), self.n_threads)
-        weights = as_weights(sample_weight, rows.n_rows)
-        similarities = assign(rows, ready.full, self.n_threads)[1]
-        return float(weights @ similarities / max(weights.sum(), 1e-300))
+        ready, X = self._asked(X)
+        weights, _ = scaled_weights(validate_weights(sample_weight, X.shape[0]))
+        nearest = PreparedCenters(ready.matrix, None) if ready.features_kept is not None else ready
+        found = [nearest.nearest(rows, self.n_threads)[1] for rows in nearest.parts(X, self.n_threads)]
+        return float(weights @ np.concatenate([np.zeros(0), *found]) / max(weights.sum(), 1e-300))
 
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The heaviest features of the center with this id."""
@@ -222,120 +255,166 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         check_is_fitted(self, "similarities_")
         return self.similarities_
 
+    # --- editing and combining ----------------------------------------------------------------------------------------
+
+    def merge_clusters(self, clusters: Any, into: int) -> SphericalKMeans:
+        """The rows of ``clusters`` (one id or several) belong to ``into`` from now on; its center is their mean."""
+        check_is_fitted(self, "cluster_centers_")
+        with transaction(self):
+            editing.merge_clusters(self, clusters, into)
+        return self
+
+    def split_cluster(self, cluster: int, X: Any, *, sample_weight: Any = None) -> int:  # type: ignore[override]
+        """Split a cluster in two by those rows of ``X`` that belong to it; the id of the new one."""
+        check_is_fitted(self, "cluster_centers_")
+        rows = validate_rows(self, X, mode="predict").matrix
+        weights, _ = scaled_weights(validate_weights(sample_weight, rows.shape[0]))
+        with transaction(self):
+            return editing.split_cluster(self, cluster, rows, weights)
+
+    def merge(self, other: SphericalKMeans, *, base: SphericalKMeans | None = None) -> SphericalKMeans:
+        """Take in a model that learned from other rows, cluster by cluster: centers become the mean of all rows.
+
+        Both must come from the same start: fitted from the same ``init``, or continued by ``partial_fit`` from copies
+        of one model, which is then given as ``base`` and counted once. ``labels_`` stay those of this model.
+        """
+        check_is_fitted(self, "cluster_centers_")
+        with transaction(self):
+            editing.merge_models(self, other, base)
+        return self
+
     # --- the steps of fit ---------------------------------------------------------------------------------------------
 
-    def _validate(self, X: Any) -> tuple[UnitRows, InvertedIndex | None]:
-        if isinstance(X, InvertedIndex):
-            self.n_features_in_ = X.rows.n_features
-            return X.rows, X
-        return unit_rows(as_rows(self, X, fitting=True), n_threads=self.n_threads), None
-
-    def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _run(
-        self, rows: UnitRows, weights: np.ndarray, rng: np.random.Generator, index: InvertedIndex | None
-    ) -> tuple[Choice, Outcome]:
-        seeds = self._first_centers(rows, weights, rng)
-        choice = self._choice(rows, weights, seeds)
-        assigner: Assigner
+    def _run(self, data: Input, rng: np.random.Generator) -> tuple[Choice, Run]:
+        seeds = self._first_centers(data.blocks, rng)
+        choice = self._choice(data.blocks, seeds)
+        assign: Assign = reassign
+        blocks = data.blocks
         if choice.algorithm == "wand":
-            assigner = WandAssigner(
-                rows, postings_of(rows) if index is None else index.postings, top=self.top,
-                features_kept=choice.features_kept, thresholds=self.thresholds, n_threads=self.n_threads,
-            )  # fmt: skip
-        else:
-            assigner = CenterIndexAssigner(rows, choice.features_kept, self.n_threads)
-        return choice, lloyd(
-            rows, weights, seeds, assigner, max_iter=self.max_iter, tol=self.tol, n_threads=self.n_threads
-        )
+            assign = partial(retrieve, top=self.top, thresholds=self.thresholds)
+            blocks = data.blocks = [block.with_postings(postings_of(block.open())) for block in blocks]
+        model = Model(seeds, blocks[0].open().n_ranks, choice.features_kept)
+        return choice, lloyd(blocks, model, assign, max_iter=self.max_iter, tol=self.tol, n_threads=self.n_threads)
 
-    def _choice(self, rows: UnitRows, weights: np.ndarray, seeds: Centers) -> Choice:
+    def _choice(self, blocks: list[Block], seeds: Centers) -> Choice:
         """What to run; only what is left open is measured."""
         if self.algorithm == "exact":
             return Choice("exact", None)
         if self.algorithm != "auto" and self.features_kept != "auto":
             return Choice(self.algorithm, self.features_kept)  # type: ignore[arg-type]
-        return choose(rows, seeds, self.algorithm, self.n_threads)
+        return choose(blocks, seeds, self.algorithm, self.n_threads)
 
-    def _first_centers(self, rows: UnitRows, weights: np.ndarray, rng: np.random.Generator) -> Centers:
+    def _first_centers(self, blocks: list[Block], rng: np.random.Generator) -> Centers:
         if isinstance(self.init, str):
-            return centers_from_rows(rows, choose_seeds(rows, weights, self.n_clusters, self.init, rng, self.n_threads))
-        given = sp.csr_matrix(self.init, dtype=np.float64)
-        if given.shape != (self.n_clusters, rows.n_features):
-            raise BadInput(
-                f"init has shape {given.shape}; n_clusters={self.n_clusters} centers of {rows.n_features} features "
-                "are needed."
-            )
-        if not np.isfinite(given.data).all():
-            raise BadInput("init holds NaN or infinity; give finite centers.")
-        return centers_from_csr(given, Ranking.of(rows.columns, rows.n_features))
+            return first_centers(blocks, self.n_clusters, self.init, rng, self.n_threads)
+        return given_centers(self.init, self.n_clusters, blocks[0].open())
 
-    def _grow_tree(self, rows: UnitRows, weights: np.ndarray, rng: np.random.Generator) -> None:
-        choose_seeds(rows, weights, self.n_clusters, "random", rng, self.n_threads)  # are there enough distinct rows?
-        grown = bisect(
+    def _grow_tree(self, data: Input, rng: np.random.Generator) -> None:
+        if len(data.blocks) > 1:
+            raise BadInput("bisecting=True needs all rows at once; give one matrix, or leave bisecting=False.")
+        require_distinct_rows(data.blocks, self.n_clusters, self.n_threads)
+        rows, weights = data.blocks[0].open(), data.weights
+        grown_tree = bisect(
             rows, weights, self.n_clusters, rng, init=str(self.init), max_iter=self.max_iter, n_threads=self.n_threads
         )
-        centers = grown.tree.centers.take(grown.tree.leaves)
-        similarities = own_similarities(rows, grown.labels, centers)
+        tree, labels = grown_tree.tree, grown_tree.labels
+        centers = tree.centers.take(tree.leaves)
+        similarities = own_similarities(rows, labels, centers)
         self.features_kept_, self.algorithm_ = None, "bisecting"
-        self._remember(
-            FitResult(centers, grown.labels, similarities, grown.labels < 0, certified_exact(rows.n_rows)),
-            rows,
-            weights,
-        )
-        parents = grown.tree.parents
-        made = np.arange(2 * parents.size).reshape(-1, 2) + 1
-        self.tree_ = np.column_stack([parents, made])
-        self.leaves_, self.node_centers_ = grown.tree.leaves, grown.tree.centers.csr(rows)
-        self.n_iter_, self.converged_ = len(grown.history), grown.converged
-        self.objective_history_, self.iteration_seconds_ = np.array(grown.history), None
+        self._remember(FitResult(centers, labels, similarities, labels < 0, certified_exact(rows.n_rows)), data)
+        splits = np.arange(tree.parents.size)
+        self.tree_ = np.column_stack([tree.parents, 2 * splits + 1, 2 * splits + 2])
+        self.leaves_, self.node_centers_ = tree.leaves, tree.centers.csr(rows)
+        self.n_iter_, self.converged_ = len(grown_tree.history), grown_tree.converged
+        self.objective_history_, self.iteration_seconds_ = np.array(grown_tree.history), None
 
-    def _remember_run(self, run: Outcome) -> None:
+    def _remember_run(self, run: Run) -> None:
         self.n_iter_ = len(run.history)
         self.converged_ = run.converged
         self.objective_history_ = np.array(run.history)
         self.iteration_seconds_ = np.array(run.seconds)
         self.tree_ = self.leaves_ = self.node_centers_ = None
 
-    def _remember(self, finished: FitResult, rows: UnitRows, weights: np.ndarray) -> None:
-        k = len(finished.centers)
-        won = finished.labels >= 0
-        self.cluster_centers_ = finished.centers.csr(rows)
-        self.labels_ = finished.labels
-        self.similarities_ = finished.similarities
-        self.outliers_ = finished.outliers
-        self.mean_similarity_ = float(weights @ finished.similarities / max(weights.sum(), 1e-300))
-        self.cluster_sizes_ = np.bincount(finished.labels[won], minlength=k)
-        self.certificate_ = finished.certificate
+    def _remember(self, result: FitResult, data: Input) -> None:
+        k, weights, places = len(result.centers), data.weights, result.labels
+        won = places >= 0
         self.roster_ = Roster.of(k)
-        # What partial_fit needs to go on: the weight behind each center, and the length of the mean, which is the mean
-        # cosine of its rows.
-        self.masses_ = np.bincount(finished.labels[won], weights[won], k)
-        cosines = np.bincount(finished.labels[won], (weights * finished.similarities)[won], k)
-        self.mean_lengths_ = np.divide(cosines, self.masses_, out=np.zeros(k), where=self.masses_ > 0)
+        self.cluster_centers_ = result.centers.csr(data.blocks[0].open())
+        self.labels_ = self._ids_of(places)
+        self.similarities_, self.outliers_ = result.similarities, result.outliers
+        self.mean_similarity_ = float(weights @ result.similarities / max(weights.sum(), 1e-300))
+        self.cluster_sizes_ = np.bincount(places[won], minlength=k)
+        self.certificate_ = result.certificate
+        # What partial_fit and merge need to go on: the weight behind each center, and the length of the mean, which is
+        # the mean cosine of its rows.
+        masses = np.bincount(places[won], weights[won], k)
+        cosines = np.bincount(places[won], (weights * result.similarities)[won], k)
+        self.mean_lengths_ = np.clip(np.divide(cosines, masses, out=np.zeros(k), where=masses > 0), 0.0, 1.0)
+        self.masses_ = masses * data.unit
 
-    def _start_stream(self, X: sp.csr_matrix, weights: np.ndarray) -> None:
+    # --- the steps of partial_fit -------------------------------------------------------------------------------------
+
+    def _start_stream(self, rows: Rows, weights: np.ndarray, rng: np.random.Generator) -> None:
         """First centers from the first batch; no weight behind them yet."""
-        rows = unit_rows(X, n_threads=self.n_threads)
-        seeds = self._first_centers(rows, weights, self._generator())
-        nobody = np.full(rows.n_rows, -1, np.int32)
-        self.features_kept_, self.algorithm_ = None, "partial_fit"
-        self._remember(FitResult(seeds, nobody, np.zeros(rows.n_rows), nobody < 0), rows, weights)
-        self.tree_ = self.leaves_ = self.node_centers_ = self.iteration_seconds_ = None
-        self.converged_ = False
-        self.n_iter_, self.objective_history_ = 0, np.zeros(0)
+        unit = unit_rows(rows.matrix, n_threads=self.n_threads)
+        self.cluster_centers_ = self._first_centers([Block(unit, weights)], rng).csr(unit)
+        k = self.n_clusters
+        self.roster_, self.certificate_ = Roster.of(k), certified_exact(0)
+        self.masses_, self.mean_lengths_, self.cluster_sizes_ = np.zeros(k), np.zeros(k), np.zeros(k, np.int64)
+        self.features_kept_, self.algorithm_, self.iteration_seconds_ = None, "partial_fit", None
+        self.converged_, self.n_iter_, self.objective_history_ = False, 0, np.zeros(0)
 
-    # --- the steps of predict -----------------------------------------------------------------------------------------
+    def _learn_batch(self, rows: Rows, weights: np.ndarray, unit: float) -> None:
+        """Fold the batch, and merge its sums with those behind the centers."""
+        n_features = rows.matrix.shape[1]
+        matrix = grown(self.cluster_centers_, n_features)
+        ranking = ranking_of(rows.matrix, matrix)
+        centers = centers_from_csr(matrix, ranking)
+        keep = self.features_kept if isinstance(self.features_kept, int | np.integer) else FEATURES_IN_A_STREAM
+        model = Model(centers, ranking.columns.size, int(keep), lengths=self.mean_lengths_).indexed()
+        blocks = [Block(unit_rows(rows.matrix, ranking, self.n_threads), weights)]
+        step = partial(accumulate, n_threads=self.n_threads)
+        stats, memories = fold(blocks, step, merge, model, n_threads=self.n_threads)
+        before = stats_behind(centers, self.mean_lengths_, self.masses_ / unit)
+        model = update(model, merge(before, stats), n_threads=self.n_threads)
+        assert memories is not None
+        places, won = memories[0].labels, memories[0].labels >= 0
+        self.tree_ = self.leaves_ = self.node_centers_ = None  # a tree does not describe centers that move on
+        self.cluster_centers_, self.mean_lengths_ = model.centers.csr(ranking), model.lengths
+        self.masses_ = self.masses_ + stats.mass * unit
+        self.labels_, self.similarities_, self.outliers_ = self._ids_of(places), memories[0].similarities, ~won
+        self.cluster_sizes_ = self.cluster_sizes_ + np.bincount(places[won], minlength=model.k)
+        self.mean_similarity_ = stats.similarity / max(stats.weight, 1e-300)
+        self.objective_history_ = np.append(self.objective_history_, self.mean_similarity_)
+        self.n_iter_ += 1
+
+    # --- state --------------------------------------------------------------------------------------------------------
+
+    def fitted_state(self) -> dict[str, Any]:
+        """Everything ``fit`` learned; how long it took is no part of the model."""
+        return super().fitted_state() | {"iteration_seconds_": None}
+
+    def check_state(self) -> None:
+        """Refuse a state from a file that contradicts itself."""
+        check_state(self)
 
     @property
-    def _k(self) -> int:
+    def n_clusters_(self) -> int:
+        """How many clusters there are now."""
+        check_is_fitted(self, "cluster_centers_")
         return int(self.cluster_centers_.shape[0])
 
     @property
     def _n_features_out(self) -> int:
-        return self._k
+        return self.n_clusters_
 
-    def _ready(self) -> PreparedCenters:
+    def _ids_of(self, places: np.ndarray) -> np.ndarray:
+        """Cluster ids of places of centers; -1 stays -1."""
+        return np.append(self.roster_.ids, -1)[places]
+
+    def _asked(self, X: Any, top: int = 1) -> tuple[PreparedCenters, sp.csr_matrix]:
         check_is_fitted(self, "cluster_centers_")
-        return prepared(self, self.cluster_centers_, self.features_kept_)
+        if top < 1:
+            raise BadInput(f"top is {top}; ask for 1 cluster or more.")
+        ready = prepared(self, self.cluster_centers_, self.features_kept_)
+        return ready, validate_rows(self, X, mode="predict").matrix
