@@ -36,7 +36,6 @@ _ROOMS = [
     "data",
     "datasets",
     "densities",
-    "engine",
     "errors",
     "families",
     "kmeans",

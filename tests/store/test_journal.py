@@ -13,7 +13,7 @@ import time
 import pytest
 
 from shoal.errors import ShoalError
-from shoal.store.journal import Journal, JournalFull, Request
+from shoal.store.journal import Journal, JournalFull, Request, copy_journal
 
 
 def item(name, **facts):
@@ -113,7 +113,7 @@ def test_a_copy_taken_while_others_write_is_whole(path, tmp_path):
     writer = threading.Thread(target=write)
     writer.start()
     for n in range(5):
-        journal.copy_to(tmp_path / f"copy-{n}.sqlite")
+        copy_journal(path, tmp_path / f"copy-{n}.sqlite")
     stop.set()
     writer.join()
     everything = ids_in(journal)

@@ -92,8 +92,7 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def __repr__(self) -> str:
-        names = [self[at] for at in range(min(self._n, 4))]
-        shown = ", ".join(repr(name if len(name) <= 30 else name[:29] + "\u2026") for name in names)
+        shown = ", ".join(repr(self[at]) for at in range(min(self._n, 4)))
         return f"Vocabulary({self._n:,} features: {shown}{', ...' if self._n > 4 else ''})"
 
     @property

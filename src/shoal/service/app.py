@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from typing import Any
@@ -36,7 +36,9 @@ STATUSES: tuple[tuple[type[Exception], int], ...] = (
 )  # fmt: skip
 
 
-def create_app(service: Service, *, hosts: tuple[str, ...] | None = None) -> FastAPI:
+def create_app(
+    service: Service, *, hosts: tuple[str, ...] | None = None, forward: Callable[[Any], Any] | None = None
+) -> FastAPI:
     """An ASGI application for a service.
 
     Parameters
@@ -45,6 +47,8 @@ def create_app(service: Service, *, hosts: tuple[str, ...] | None = None) -> Fas
         Started and closed with the application.
     hosts : names or None
         Host names that requests may name; None: the local ones if no token is needed, else any.
+    forward : function or None
+        For reader processes: wraps the application to pass on what only the writer can do.
 
     Examples
     --------
@@ -77,8 +81,20 @@ def create_app(service: Service, *, hosts: tuple[str, ...] | None = None) -> Fas
     _add_error_handlers(app)
     app.openapi = lambda: _openapi(app)  # type: ignore[method-assign]
     allowed = hosts if hosts is not None else () if service.tokens else LOCAL_HOSTS
+    if forward is not None:
+        app.add_middleware(_Wrapped, wrap=forward)
     app.add_middleware(Gate, limits=service.limits, tokens=service.tokens, hosts=allowed, metrics=service.metrics)
     return app
+
+
+class _Wrapped:
+    """Middleware from a function of an application."""
+
+    def __init__(self, app: Any, wrap: Callable[[Any], Any]) -> None:
+        self.app = wrap(app)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.app(scope, receive, send)
 
 
 def _add_status_routes(app: FastAPI) -> None:

@@ -34,7 +34,8 @@ class Service:
     folder : path
         Where the journal and the snapshots are.
     model : Estimator or None
-        What to start from, if the folder is new: fitted, or not fitted yet.
+        What to start from, if the folder is new: fitted, or not fitted yet. With ``follow``, what stands in until there
+        is a snapshot.
     follow : bool
         Only read: use the snapshots that another service writes into the folder.
     limits, tokens : Limits, Tokens
@@ -81,7 +82,7 @@ class Service:
         self._learned: list[tuple[float, int]] = []
         if follow:
             self._folder = SnapshotFolder(self.folder / "snapshots")
-            self.view = self._newest_view()
+            self.view = self._newest_view() if model is None else View(State(model))
         else:
             queues: dict[str, Any] = {
                 "queue_requests": self.limits.queue_requests,

@@ -84,8 +84,9 @@ class State:
         trial.recipe_ = dataset.recipe  # type: ignore[attr-defined]
         if not hasattr(trial, "vocabulary_") and len(dataset.vocabulary):
             trial.vocabulary_ = dataset.vocabulary  # type: ignore[attr-defined]
-        labels, scores = trial.assign(dataset)
-        self.model, self._rows = trial, None
+        rows = RowBuilder.of(trial)
+        labels, scores = trial.assign(rows.known(items).X)
+        self.model, self._rows = trial, rows
         self._note(items, dataset, np.asarray(labels), np.asarray(scores, dtype=np.float64), before)
 
     def _note(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import json
 import logging
 import os
 import queue
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,6 +112,8 @@ class Writer:
         self.snapshots.set_aside_damaged(self.damaged_snapshots)
         if state is not None:
             state = state.copy()
+        elif model is None and (kept := self.journal.fact("model")) is not None:
+            state = State(new_model(json.loads(kept)))
         elif model is None:
             raise BadSource(
                 f"{self.folder} holds no snapshot that can be read{'' if not self.damaged_snapshots else ' any more'}. "
@@ -117,6 +121,8 @@ class Writer:
             )
         else:
             state = State(model).copy()
+            if not state.is_fitted:
+                self.journal.set_fact("model", json.dumps(description_of(model)))
         make_repeatable(state.model)
         if state.record.position < self.journal.trimmed_to:
             raise BadSource(
@@ -348,6 +354,25 @@ def make_repeatable(model: Estimator) -> None:
     """A model without a seed would draw other numbers on a replay; it gets one."""
     if "random_state" in model.get_params(deep=False) and model.get_params(deep=False)["random_state"] is None:
         model.set_params(random_state=0)
+
+
+def description_of(model: Estimator) -> dict[str, Any]:
+    """A model that is not fitted yet, as plain facts."""
+    params = {name: value for name, value in model.get_params(deep=False).items() if is_plain(value)}
+    return {"class": type(model).__name__, "module": type(model).__module__.split(".")[1], "params": params}
+
+
+def new_model(facts: dict[str, Any]) -> Estimator:
+    """The inverse of :func:`description_of`, for shoal's own models."""
+    cls = getattr(import_module(f"shoal.{facts['module']}"), facts["class"])
+    if not issubclass(cls, Estimator):
+        raise BadInput(f"{facts['class']} is not a model.")
+    return cls(**facts["params"])
+
+
+def is_plain(value: Any) -> bool:
+    """Whether JSON can hold it."""
+    return value is None or isinstance(value, bool | int | float | str)
 
 
 def lock_folder(folder: Path) -> Any:

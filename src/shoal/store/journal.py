@@ -264,15 +264,16 @@ class Journal:
                 query = "DELETE FROM ids WHERE id IN (SELECT id FROM ids ORDER BY position LIMIT ?)"
                 db.execute(query, (excess,))
 
-    def copy_to(self, path: str | os.PathLike[str]) -> None:
-        """A consistent copy of the whole journal as it is now, while others go on writing."""
-        with closing(connect(self.path)) as source, closing(sqlite3.connect(path)) as target:
-            source.backup(target, pages=1024)
-
     def close(self) -> None:
         """Fold the log into the main file and close it."""
         with self._lock:
             self._db.close()
+
+
+def copy_journal(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """A consistent copy of a whole journal as it is now, while others go on writing to it."""
+    with closing(connect(Path(source))) as from_, closing(sqlite3.connect(target)) as to:
+        from_.backup(to, pages=-1)  # in one step: a copy in pieces begins again whenever somebody writes
 
 
 def connect(path: Path) -> sqlite3.Connection:

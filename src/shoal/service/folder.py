@@ -1,0 +1,131 @@
+"""A service's folder from outside: is it whole, and a copy of it in one file."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import tarfile
+import tempfile
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from shoal.errors import BadSource, ShoalError
+from shoal.service.snapshots import SnapshotFolder
+from shoal.store.journal import checksum_of, copy_journal
+from shoal.store.journal_repair import frames_in_log
+
+
+@dataclass
+class Findings:
+    """What a check of a folder found."""
+
+    facts: dict[str, int | str] = field(default_factory=dict)
+    troubles: list[str] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether a service could start from it without losing anything."""
+        return not self.troubles
+
+
+def check(folder: Path) -> Findings:
+    """Read everything in a service's folder, change nothing, and say what is damaged."""
+    journal = folder / "journal.sqlite"
+    if not journal.exists():
+        raise BadSource(f"{folder} is not the folder of a service: it holds no journal.sqlite.")
+    findings = Findings()
+    positions = _check_snapshots(SnapshotFolder(folder / "snapshots"), findings)
+    _check_journal(journal, positions, findings)
+    return findings
+
+
+def _check_snapshots(snapshots: SnapshotFolder, findings: Findings) -> list[int]:
+    """Positions of the snapshots that can be read."""
+    good = []
+    for position in snapshots.positions():
+        try:
+            state = snapshots.load(position)
+            good.append(state.record.position)
+            findings.facts.setdefault("items_in_newest_snapshot", state.record.n_items)
+        except ShoalError as error:
+            findings.troubles.append(f"snapshot: {error}")
+    findings.facts["snapshots"] = len(good)
+    return good
+
+
+def _check_journal(path: Path, snapshots: list[int], findings: Findings) -> None:
+    findings.facts["log_pages"] = frames_in_log(path)
+    try:
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
+            for (line,) in db.execute("PRAGMA integrity_check(5)"):
+                if line != "ok":
+                    findings.troubles.append(f"journal: {line}")
+            first = last = expected = None
+            for position, kind, body, kept in db.execute(
+                "SELECT position, kind, body, checksum FROM entries ORDER BY position"
+            ):
+                if not isinstance(body, bytes) or checksum_of(position, kind, body) != kept:
+                    findings.troubles.append(f"journal: entry {position} is damaged.")
+                elif expected is not None and position != expected:
+                    findings.troubles.append(f"journal: entries {expected} to {position - 1} are missing.")
+                first, last, expected = position if first is None else first, position, position + 1
+            trimmed = db.execute("SELECT value FROM facts WHERE name = 'trimmed_to'").fetchone()
+    except sqlite3.DatabaseError as error:
+        findings.troubles.append(f"journal: {error}.")
+        return
+    begins = int(trimmed[0]) if trimmed else 0
+    findings.facts |= {"first_entry": first or 0, "last_entry": last or begins}
+    if begins and not any(position >= begins for position in snapshots):
+        findings.troubles.append(f"no snapshot that can be read reaches entry {begins}, where the journal begins.")
+
+
+def backup(folder: Path, file: Path) -> int:
+    """Copy a service's folder into one tar file, while the service runs; its size in bytes.
+
+    The journal is copied after the snapshot, and both are taken again if the journal was trimmed meanwhile.
+    Unpack it into an empty folder to restore.
+    """
+    snapshots = SnapshotFolder(folder / "snapshots")
+    if not (folder / "journal.sqlite").exists():
+        raise BadSource(f"{folder} is not the folder of a service: it holds no journal.sqlite.")
+    with tempfile.TemporaryDirectory(dir=file.parent or None, prefix=".backup-") as made:
+        for _ in range(20):
+            if _copied(folder, snapshots, Path(made)):
+                break
+        else:
+            raise BadSource(f"{folder} changes too fast to be copied. Try again, or use a longer --snapshot-seconds.")
+        temporary = Path(made) / "backup.tar"
+        with tarfile.open(temporary, "w") as tar:
+            for part in ("journal.sqlite", "snapshots", "service.json"):
+                if (Path(made) / part).exists():
+                    tar.add(Path(made) / part, part)
+        with open(temporary, "rb") as done:
+            os.fsync(done.fileno())
+        os.replace(temporary, file)
+    return file.stat().st_size
+
+
+def _copied(folder: Path, snapshots: SnapshotFolder, to: Path) -> bool:
+    """Copy snapshots, then the journal; False if they do not fit together."""
+    copies = to / "snapshots"
+    copies.mkdir(exist_ok=True)
+    for old in copies.iterdir():
+        old.unlink()
+    try:
+        for source in (*snapshots, *(snapshots.file(position, "before") for position in snapshots.positions("before"))):
+            (copies / source.name).write_bytes(source.read_bytes())
+    except FileNotFoundError:
+        return False
+    (to / "journal.sqlite").unlink(missing_ok=True)
+    copy_journal(folder / "journal.sqlite", to / "journal.sqlite")
+    with closing(sqlite3.connect(to / "journal.sqlite")) as db:
+        row = db.execute("SELECT value FROM facts WHERE name = 'trimmed_to'").fetchone()
+    newest = SnapshotFolder(copies).newest()[0]
+    return (newest.record.position if newest is not None else 0) >= (int(row[0]) if row else 0)
+
+
+def facts_line(findings: Findings) -> str:
+    """The facts as JSON, for scripts."""
+    return json.dumps({**findings.facts, "whole": findings.is_whole, "troubles": findings.troubles})

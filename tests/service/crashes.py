@@ -1,0 +1,200 @@
+"""Kills a service at random moments while several writers send items, and checks what is left."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from service.samples import items
+from shoal.service.learner import Learner
+from shoal.service.snapshots import SnapshotFolder
+from shoal.service.state import State
+from shoal.service.writer import make_repeatable, new_model
+from shoal.store.journal import Journal
+
+KILL, TERM = signal.SIGKILL, signal.SIGTERM
+N_WRITERS = 4
+
+
+class Process:
+    """A service in a process of its own."""
+
+    def __init__(self, folder: Path, kind: str, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "shoal", "serve", "--new", "--model", kind, "--dir", str(folder), "--port", "0",
+             "--publish-seconds", "0.05", "--reserve-mb", "0.1", *options],
+            stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        self.lines: list[str] = []
+        self.url = ""
+        for line in self.process.stderr:
+            self.lines.append(line)
+            if " at http://" in line:
+                self.url = line.split(" at ")[1].strip()
+                break
+        assert self.url, "".join(self.lines)
+        threading.Thread(target=self._read, daemon=True).start()
+        self.wait_until_alive()
+
+    def _read(self) -> None:
+        with contextlib.suppress(ValueError):
+            self.lines.extend(self.process.stderr)
+
+    def wait_until_alive(self, seconds: float = 60) -> None:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            with contextlib.suppress(httpx.HTTPError):
+                if httpx.get(self.url + "/healthz", timeout=5).is_success:
+                    return
+            time.sleep(0.02)
+        raise AssertionError("".join(self.lines))
+
+    def end(self, how: signal.Signals) -> int:
+        self.process.send_signal(how)
+        code = self.process.wait(60)
+        self.process.stderr.close()
+        return code
+
+
+class Writers:
+    """Threads that send items with ids of their own, again and again until they are acknowledged."""
+
+    def __init__(self, n_writers: int = N_WRITERS, seed: int = 0) -> None:
+        self.url = ""
+        self.acknowledged: set[str] = set()
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._send, args=(at, seed)) for at in range(n_writers)]
+        for thread in self._threads:
+            thread.start()
+
+    def _send(self, writer: int, seed: int) -> None:
+        rng = np.random.default_rng([seed, writer])
+        start = writer * 10_000_000
+        while not self._stop.is_set():
+            batch = items(int(rng.integers(1, 12)), start, seed)
+            start += len(batch)
+            while not self._stop.is_set():
+                try:
+                    answer = httpx.post(self.url + "/learn", json={"items": batch}, timeout=20)
+                except (httpx.HTTPError, httpx.InvalidURL, ValueError):
+                    time.sleep(0.01)
+                    continue
+                if answer.status_code == 202:
+                    self.acknowledged.update(item["id"] for item in batch)
+                    break
+                time.sleep(0.02)
+
+    def wait_for(self, n_items: int, seconds: float = 120) -> None:
+        """Wait until so many more items are acknowledged."""
+        end, goal = time.monotonic() + seconds, len(self.acknowledged) + n_items
+        while len(self.acknowledged) < goal:
+            assert time.monotonic() < end, "no progress"
+            time.sleep(0.002)
+
+    def stop(self) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+
+def crash(folder: Path, kind: str, n_kills: int, seed: int = 0, most: int = 200) -> dict[str, int]:
+    """Kill the service ``n_kills`` times, stop it properly, and check that nothing is lost, doubled or different."""
+    rng = np.random.default_rng(seed)
+    options = ["-k", "4"] if kind != "stream" else []
+    options += ["--keep-journal", "--snapshot-seconds", "0.3"]
+    writers = Writers(seed=seed)
+    try:
+        for _ in range(n_kills):
+            service = Process(folder, kind, *options)
+            writers.url = service.url
+            writers.wait_for(int(rng.integers(1, most)))
+            time.sleep(rng.uniform(0.0, 0.1))
+            assert service.end(KILL) == -KILL
+        service = Process(folder, kind, *options)
+        writers.url = service.url
+        writers.wait_for(max(most, 200 - len(writers.acknowledged)))
+    finally:
+        writers.stop()
+    assert service.end(TERM) == 0, "".join(service.lines)
+    return check_folder(folder, writers.acknowledged) | {"kills": n_kills}
+
+
+def check_folder(folder: Path, acknowledged: set[str]) -> dict[str, int]:
+    """Every acknowledged item is in the journal once and in the model once; a replay gives the same bits."""
+    journal = Journal(folder / "journal.sqlite")
+    assert not journal.repair, str(journal.repair)
+    entries = [entry for entry in journal.entries(0) if entry.kind == "learn"]
+    written = [item["id"] for entry in entries for item in entry.body]
+    assert len(written) == len(set(written)), "an item is in the journal twice"
+    assert acknowledged <= set(written), f"{len(acknowledged - set(written))} acknowledged items are lost"
+    recovered = recover(folder, journal)
+    assert recovered.record.position == journal.last_position
+    assert recovered.record.n_items + recovered.record.n_refused == len(written)
+    assert recovered.record.n_refused == 0
+    check_counts(recovered.model, written)
+    replayed = replay(journal)
+    assert replayed.record.to_state().keys() == recovered.record.to_state().keys()
+    assert difference(recovered, replayed) == [], "the recovered model is not what the journal gives"
+    journal.close()
+    return {"acknowledged": len(acknowledged), "written": len(written), "entries": len(entries)}
+
+
+def check_counts(model, written: list[str]) -> None:
+    """The model's own count of every item's own word is 1."""
+    if type(model).__name__ != "BernoulliMixture":
+        return
+    own = [f"own-{id_.removeprefix('item-')}" for id_ in written]
+    seen = np.asarray(model.profiles_.seen)[model.vocabulary_.find(own)]
+    assert (seen == 1).all(), "an item was learned twice, or not at all"
+
+
+def recover(folder: Path, journal: Journal) -> State:
+    """What a restart gives: the newest snapshot, and what the journal holds behind it."""
+    snapshots = SnapshotFolder(folder / "snapshots")
+    newest, troubles = snapshots.newest()
+    assert not troubles
+    assert newest is not None
+    assert newest.record.position > 0
+    learner = Learner(newest.copy(), journal, snapshots)
+    while learner.step():
+        pass
+    return learner.state
+
+
+def replay(journal: Journal) -> State:
+    """The state that the whole journal gives, from nothing."""
+    model = new_model(json.loads(journal.fact("model")))
+    make_repeatable(model)
+    learner = Learner(State(model), journal, SnapshotFolder(journal.path.parent / "none"))
+    while learner.step():
+        pass
+    return learner.state
+
+
+def difference(a: State, b: State) -> list[str]:
+    """Names of what is not the same, bit for bit."""
+    from shoal.store.encode import Encoder
+
+    parts = []
+    for state in (a, b):
+        encoder = Encoder()
+        fitted = {name: value for name, value in state.model.fitted_state().items() if name != "provenance_"}
+        encoded = encoder.model(state.model, {**fitted, "service_": state.record.to_state()})
+        parts.append((json.dumps(encoded, sort_keys=True), encoder.arrays))
+    (text_a, arrays_a), (text_b, arrays_b) = parts
+    names = sorted(arrays_a.keys() ^ arrays_b.keys())
+    names += ["plain values"] if text_a != text_b else []
+    return names + [
+        name
+        for name in arrays_a.keys() & arrays_b.keys()
+        if arrays_a[name].shape != arrays_b[name].shape or arrays_a[name].tobytes() != arrays_b[name].tobytes()
+    ]
