@@ -133,9 +133,11 @@ def _held_out(
     features, raw = suggested(profiles, visible, None, N_SUGGESTED)
     n_given = np.diff(visible.indptr)
     known = features >= 0
-    present = np.asarray(rows[np.nonzero(known)[0], features[known]]).ravel() > 0
-    log_hidden = np.log(calibration.expected_hidden(n_given, hidden))
     of = np.nonzero(known)[0]
+    if not of.size:  # of no row is there anything left to suggest; scipy also gives another type for no entries
+        return np.zeros(0), np.zeros(0), np.zeros(0), np.zeros(0)
+    present = np.asarray(rows[of, features[known]]).ravel() > 0
+    log_hidden = np.log(calibration.expected_hidden(n_given, hidden))
     t = logit(np.clip(raw[known], LEAST_ODDS, 1 - LEAST_ODDS))
     return t, log_hidden[of], np.log1p(n_given)[of], present.astype(np.float64)
 
