@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, TracebackType
@@ -51,10 +51,11 @@ class Bars:
 
     seconds_between_lines = 5.0
 
-    def __init__(self) -> None:
+    def __init__(self, wording: Callable[[str], str] = str) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+        self.wording = wording  # of messages, for a program that calls options by other names
         self.console = Console(file=sys.stderr)
         self.progress = Progress(
             TextColumn("{task.description:<12}"),
@@ -91,16 +92,16 @@ class Bars:
         self.progress.stop_task(task)  # type: ignore[arg-type]
 
     def message(self, text: str) -> None:
-        self.console.print(text, highlight=False, markup=False, soft_wrap=True)
+        self.console.print(self.wording(text), highlight=False, markup=False, soft_wrap=True)
 
 
 _display: ContextVar[Display] = ContextVar("shoal_display", default=Silent())  # noqa: B039 - Silent has no state
 
 
 @contextmanager
-def show_progress() -> Iterator[None]:
-    """Show bars on standard error for the work inside."""
-    bars = Bars()
+def show_progress(wording: Callable[[str], str] = str) -> Iterator[None]:
+    """Show bars on standard error for the work inside; messages go through ``wording`` first."""
+    bars = Bars(wording)
     token = _display.set(bars)
     try:
         with bars.progress:

@@ -266,3 +266,14 @@ def test_json_has_no_bare_nan(capsys):
 
     print_json({"a": float("nan"), "b": np.array([1.0, np.inf]), "c": np.float64(2)})
     assert json.loads(capsys.readouterr().out) == {"a": None, "b": [1.0, None], "c": 2.0}
+
+
+def test_messages_speak_of_flags(shoal, tmp_path):
+    (tmp_path / "t.csv").write_text("id,title,when\n1,red fox,31/12/2020\n2,red wine,01/01/2021\n")
+    done = shoal("fit", tmp_path / "t.csv", "-k", 2, "--time", "when")
+    assert (done.code, "--time-format 'dd/mm/yyyy'" in done.err) == (2, True), done.err
+    done = shoal("fit", tmp_path / "t.csv", "-k", 2, "--time", "when", "--time-format", "dd/mm/yyyy", "--text", "title")
+    assert done.code == 0, done.err
+    assert "(pass --item to choose another)" in done.err
+    done = shoal("fit", tmp_path / "t.csv", "-k", 2, "--text", "titel")
+    assert "asked for by --text" in done.err

@@ -6,6 +6,7 @@ import os
 import sys
 import traceback
 
+from shoal.cli.wording import as_flags
 from shoal.errors import ShoalError
 
 # Errors of libraries that come from the input or the system, by the module and name of their class.
@@ -23,7 +24,7 @@ def exit_code_of(error: BaseException) -> int:
     if isinstance(error, KeyboardInterrupt):
         return _say("stopped. Nothing was written.", 130)
     if isinstance(error, ShoalError):
-        return _say(str(error), 2)
+        return _say(as_flags(str(error)), 2)
     if os.environ.get("SHOAL_DEBUG"):
         traceback.print_exception(error)
     if isinstance(error, MemoryError):

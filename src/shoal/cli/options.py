@@ -63,6 +63,9 @@ class ColumnFlags:
     time_format: Annotated[
         str | None, typer.Option("--time-format", help="How times are written, such as dd/mm/yyyy.")
     ] = None
+    time_unit: Annotated[
+        str | None, typer.Option("--time-unit", help="Of times given as numbers since 1970: s, ms, us or ns.")
+    ] = None
     encoding: Annotated[
         str | None, typer.Option("--encoding", help="Of the file, such as latin-1 or utf-16; UTF-8 otherwise.")
     ] = None
@@ -148,8 +151,10 @@ def takes_flags(command: Callable[..., None]) -> Callable[..., None]:
 def progress_bars(quiet: bool) -> Iterator[None]:
     """Progress on standard error for the work inside, unless ``quiet``."""
     from shoal import progress
+    from shoal.cli.output import shown
+    from shoal.cli.wording import as_flags
 
-    with nullcontext() if quiet else progress.show_progress():
+    with nullcontext() if quiet else progress.show_progress(lambda text: shown(as_flags(text))):
         yield
 
 

@@ -140,7 +140,7 @@ def _guess_content(table: Table, choice: ColumnChoice) -> None:
         choice.guess(f"text is taken from column {found!r} (pass text= or features= to choose another)")
         return
     numbers = table.holds_numbers(name for name in free if name.lower() not in ITEM_NAMES)
-    offer = f" Columns of numbers ({listed(numbers, 5)}) are used with numeric=True (on the command line --numeric)."
+    offer = f" Columns of numbers ({listed(numbers, 5)}) are used with numeric=True."
     raise MissingColumn(
         f"{table.name} does not show which column describes the items. Pass features= (a list or delimited column), "
         f"feature= (one per row) or text=.{offer if numbers else ''} It has: {listed(table.columns)}."

@@ -99,8 +99,8 @@ def shown(path: str) -> str:
 
 def not_utf8(path: str, what: str) -> BadSource:
     return BadSource(
-        f"{what}. If the file is in another encoding, name it: encoding='latin-1' (on the command line "
-        f"--encoding latin-1), or convert it: iconv -f LATIN1 -t UTF-8 {shown(path)} > NEW."
+        f"{what}. If the file is in another encoding, name it: encoding='latin-1', or "
+        f"convert it: iconv -f LATIN1 -t UTF-8 {shown(path)} > NEW."
     )
 
 
@@ -250,7 +250,7 @@ def _check_text(path: str, name: str) -> None:
 def _refuse_binary(first: bytes, name: str) -> None:
     if first[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise BadSource(
-            f"{name} is UTF-16 text. Say so with encoding='utf-16' (on the command line --encoding utf-16), or convert "
+            f"{name} is UTF-16 text. Say so with encoding='utf-16', or convert "
             "it first: iconv -f UTF-16 -t UTF-8 FILE > NEW."
         )
     at = first.find(b"\0")

@@ -68,7 +68,7 @@ def numeric_block(batch: pa.RecordBatch, recipe: Recipe, layout: Layout, first_r
             row = int(np.flatnonzero(np.asarray(bad.is_valid()))[0])
             raise BadInput(
                 f"row {first_row + row + 1} of column {name!r} holds {bad[row].as_py()!r}, which is not a number. Name "
-                "the columns to use (numeric=[...], on the command line --columns), or repair that row."
+                "the columns to use (numeric=[...]), or repair that row."
             )
         values[:, at] = np.asarray(batch.column(f"c{first + at}").fill_null(np.nan))
     wrong = np.argwhere(~np.isfinite(values))

@@ -87,7 +87,7 @@ def unit_of_numbers(column: str, least: float, most: float, n_moments: int) -> s
     if is_calendar_number(least) and is_calendar_number(most):
         raise BadInput(
             f"column {column!r} holds numbers such as {least:.15g}, which look like dates. Give their form, "
-            "time_format='%Y%m%d' (on the command line --time-format yyyymmdd), or time_unit='s' if they are seconds."
+            "time_format='%Y%m%d', or time_unit='s' if they are seconds."
         )
     return unit_of(max(abs(least), abs(most)))
 
@@ -108,7 +108,7 @@ class Times:
                 f"row {first_row + at + 1} of column {self.column!r} holds {bad[at].as_py()!r}, which is not a time"
                 + (f" of the form {self.format}. " if self.format else ". ")
                 + "Write times as 2019-12-31, 2019-12-31T23:59:59+02:00, or seconds or milliseconds since 1970, or "
-                "give their form: time_format='dd/mm/yyyy' (on the command line --time-format dd/mm/yyyy)."
+                "give their form: time_format='dd/mm/yyyy'."
             )
 
     def add(self, moments: pa.Array, numbers: pa.Array) -> None:
