@@ -22,7 +22,7 @@ from shoal.base import (
 )
 from shoal.errors import BadInput
 from shoal.families.consensus import consensus
-from shoal.families.distributions.counts import Best
+from shoal.families.distributions.counts import Best, CountFamily
 from shoal.families.distributions.registry import COUNTS, FAMILIES
 from shoal.families.hierarchy import Hierarchy, build
 from shoal.families.statistics import Model
@@ -30,6 +30,7 @@ from shoal.threads import ordered_map, row_blocks
 from shoal.validation import Mode
 
 BLOCK_ROWS, BLOCK_SCORES = 1024, 4_000_000
+COLLAPSED, SHARED, MUCH = 0.95, 0.5, 0.2  # shares of rows, of counts a row, and of all counts
 
 
 class FittedMixture(Estimator):
@@ -38,7 +39,7 @@ class FittedMixture(Estimator):
     typicality_meaning: ClassVar[str] = "gain over an empty cluster (nats a unit of length)"
 
     family: str
-    n_clusters: int
+    n_clusters: int | str
     n_threads: int | None
     weights: str
     stats_: Any
@@ -227,6 +228,18 @@ class FittedMixture(Estimator):
         place = np.empty(len(size), np.int64)
         place[np.argsort(-size, kind="stable")] = np.arange(len(size))
         return np.asarray(place[labels])
+
+
+def shared_features(family: Any, stats: Any, largest: float, bound: int) -> np.ndarray | None:
+    """Features of more counts than one for every second row, the most frequent first, where nearly all rows have ended
+    in one cluster and those features make up much of what the rows hold; None where that is no matter."""
+    if not isinstance(family, CountFamily) or bound == 1 or largest < COLLAPSED:
+        return None
+    per_row = np.asarray(stats.sums.sum(axis=0)).ravel() / max(int(stats.size.sum()), 1)
+    shared = np.flatnonzero(per_row >= SHARED)
+    if per_row[shared].sum() < MUCH * per_row.sum():
+        return None
+    return np.asarray(shared[np.argsort(-per_row[shared], kind="stable")])
 
 
 def top_features_of(family: Any, stats: Any, row: int, n: int) -> TopFeatures:

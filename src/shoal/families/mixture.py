@@ -15,7 +15,8 @@ from shoal.errors import BadInput, CannotMerge, ShoalWarning
 from shoal.families import statistics
 from shoal.families.consensus import live_counts
 from shoal.families.distributions.registry import FAMILIES
-from shoal.families.inspection import FittedMixture
+from shoal.families.inspection import FittedMixture, shared_features
+from shoal.families.number_of_clusters import choose
 from shoal.families.options import SAMPLERS, Settings, check_number, check_prior
 from shoal.families.samplers.initialization import first_labels
 from shoal.families.samplers.problems import make_problem
@@ -44,7 +45,9 @@ class ExponentialFamilyMixture(FittedMixture):
 
     Parameters
     ----------
-    n_clusters : most clusters there may be.
+    n_clusters : most clusters there may be, or ``"auto"``: a generous bound, and where the rows fill any bound, as long
+        ones do, the number that models of two halves of the rows agree on. ``number_of_clusters_`` says how it was
+        chosen and keeps the generous fit with its tree, for those who want it finer or coarser.
     family : ``"multinomial"`` for documents, ``"bernoulli"`` for sets, ``"poisson"`` for counts of events,
         ``"gaussian"`` for measurements.
     sampler : ``"gibbs"`` looks at every cluster for every row. ``"indexed"`` looks at those that share the row's rare
@@ -90,7 +93,7 @@ class ExponentialFamilyMixture(FittedMixture):
 
     def __init__(
         self,
-        n_clusters: int = 100,
+        n_clusters: int | str = 100,
         *,
         family: str = "multinomial",
         sampler: str = "auto",
@@ -135,6 +138,14 @@ class ExponentialFamilyMixture(FittedMixture):
         rows = self._validated(X, mode="fit")
         seed = _seed_of(self.random_state)
         with transaction(self):
+            self.__dict__.pop("number_of_clusters_", None)
+            if self.n_clusters == "auto":
+                chosen, self.number_of_clusters_ = choose(self, rows.matrix, seed)
+                logger.info("number of clusters: %s", self.number_of_clusters_.reason)
+                self.restore_state(chosen.fitted_state())
+                self._remember_rows(rows, mode="fit")
+                return self
+            self.bound_ = settings.n_clusters
             self._remember_rows(rows, mode="fit")
             problem = make_problem(rows.matrix, settings)
             self.sampler_ = self._choose(problem)
@@ -269,7 +280,8 @@ class ExponentialFamilyMixture(FittedMixture):
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _settings(self) -> Settings:
-        check_int("n_clusters", self.n_clusters)
+        if self.n_clusters != "auto":
+            check_int("n_clusters", self.n_clusters)
         check_int("n_sweeps", self.n_sweeps)
         check_int("refresh", self.refresh)
         check_int("n_samples", self.n_samples)
@@ -287,9 +299,13 @@ class ExponentialFamilyMixture(FittedMixture):
         if self.sampler != "auto" and self.sampler not in known:
             raise BadInput(f"sampler={self.sampler!r} is not for family={self.family!r}; use {' or '.join(known)}.")
         return Settings(
-            int(self.n_clusters), self.family, self.weights, self.concentration, self.smoothing, self.background,
+            self._bound(), self.family, self.weights, self.concentration, self.smoothing, self.background,
             self.n_bits, self.hashes, self.covariance, self.refresh, self.n_threads, parallel=bool(self.parallel),
         )  # fmt: skip
+
+    def _bound(self) -> int:
+        """The most clusters there may be."""
+        return int(getattr(self, "bound_", 1) if isinstance(self.n_clusters, str) else self.n_clusters)
 
     def _choose(self, problem: Any) -> str:
         if self.sampler != "auto":
@@ -304,10 +320,13 @@ class ExponentialFamilyMixture(FittedMixture):
             logger.info("parallel: without effect, for the %s sampler visits row by row", chosen)
         return str(chosen)
 
+    def _share_of_largest(self) -> float:
+        return float(self.stats_.size.max() / max(self.stats_.size.sum(), 1))
+
     def _model(self) -> Model:
         """What the fold needs of this estimator."""
         process = self.weights == "dirichlet_process"
-        return Model(self.family_, self.stats_, self.n_clusters, self.hyperparameters_["concentration"], process)
+        return Model(self.family_, self.stats_, self._bound(), self.hyperparameters_["concentration"], process)
 
     def _adopt(self, model: Model) -> None:
         """Take over a model that the fold has made; clusters it has more get ids of their own."""
@@ -345,6 +364,14 @@ class ExponentialFamilyMixture(FittedMixture):
         self.bound_reached_ = bool(1 < bound == self.n_clusters_ < self.n_rows_)
         if self.bound_reached_:
             logger.info("all %d clusters are in use: the number is your bound, not a finding", bound)
+        self.shared_features_ = shared_features(self.family_, self.stats_, self._share_of_largest(), bound)
+        if self.shared_features_ is not None and len(self.shared_features_):
+            logger.warning(
+                "nearly all rows are in one cluster, and features that most rows share make up %.0f %% of all counts "
+                "(%s): leave them out (max_df=, stop_words=) or weigh them down, for they hide what sets rows apart",
+                100 * self.family_.typical()[self.shared_features_].sum() / self.family_.typical().sum(),
+                ", ".join(self.name_features(self.shared_features_[:5])),
+            )
         # A chain that has settled proposes few moves; one that is stuck proposes many, and hardly any is accepted.
         restless = trace.n_proposed > RESTLESS * self.n_iter_ * self.n_rows_
         if self.sampler_ == "fastex" and restless and self.acceptance_ < LOW_ACCEPTANCE:

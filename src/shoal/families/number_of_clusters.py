@@ -1,0 +1,104 @@
+"""``n_clusters="auto"``: a generous fit, and where that fills whatever it is given, a number that resamples agree on.
+
+On short rows a generous bound is not filled: the posterior itself says how many clusters there are. On long rows it
+always is, for words are not independent draws: real topics have subtopics without end, and each more predicts held-out
+rows better. Then two things are asked of a number g. Do models of two halves of the rows put all rows together in the
+same way (adjusted Rand index)? That is best where clusters are what the rows are like and not what the sample was. And
+how much of what clusters can predict do g of them predict? The number with the largest product of the agreement and the
+square root of that share is taken: a share of a half costs as much as an agreement that is lower by 30 %.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from shoal.base import storable
+from shoal.families.hierarchy import Hierarchy
+from shoal.metrics import adjusted_rand_index
+from shoal.progress import Monitor
+
+LEAST_BOUND, MOST_BOUND, ROWS_PER_CLUSTER = 20, 300, 20
+FILLED = 0.9  # share of the bound in use from which the bound decides
+GRID = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 27, 35, 50, 70, 100, 140, 200)
+ROWS_PER_HALF, LEAST_ROWS_IN_HALF, TRIAL_SWEEPS = 3_000, 10, 12
+logger = logging.getLogger("shoal")
+
+
+@storable
+@dataclass
+class NumberOfClusters:
+    """How a number of clusters was chosen, and the generous fit for those who want it finer or coarser."""
+
+    bound: int  # of the generous fit
+    found: int  # by it
+    reason: str
+    tried: np.ndarray  # numbers compared by resampling; empty where the generous fit left clusters empty
+    agreement: np.ndarray  # adjusted Rand index between models of two halves
+    log_likelihood: np.ndarray  # of a held-out row
+    fine_labels: np.ndarray  # of the generous fit
+    fine_tree: Hierarchy  # over its clusters
+
+    def cut(self, n_groups: int) -> np.ndarray:
+        """(n,) labels of the fitted rows when the tree over the fine clusters is cut at this many groups."""
+        return np.asarray(self.fine_tree.cut(n_groups)[self.fine_labels])
+
+
+def generous_bound(n_rows: int) -> int:
+    """More clusters than rows are likely to have."""
+    return int(min(max(LEAST_BOUND, min(MOST_BOUND, n_rows // ROWS_PER_CLUSTER)), max(n_rows, 1)))
+
+
+def choose(estimator: Any, rows: Any, seed: int) -> tuple[Any, NumberOfClusters]:
+    """(fitted estimator, how its number of clusters was chosen)."""
+    bound = generous_bound(rows.shape[0])
+    generous = trial(estimator, bound, seed).fit(rows)
+    found = generous.n_clusters_
+    nothing = np.zeros(0)
+    facts = NumberOfClusters(bound, found, "", nothing, nothing, nothing, generous.labels_, generous.hierarchy_)
+    if found < FILLED * bound or rows.shape[0] < 4 * LEAST_ROWS_IN_HALF:
+        facts.reason = f"{found} of {bound} possible clusters are in use: the evidence decides"
+        return generous, facts
+    facts.tried, facts.agreement, facts.log_likelihood = compare(estimator, rows, bound, seed)
+    best = int(facts.tried[np.argmax(worth(facts.agreement, facts.log_likelihood))])
+    facts.reason = (
+        f"the rows fill any bound ({found} of {bound} clusters in use): {best} is what two halves of the rows agree on"
+    )
+    return trial(estimator, best, seed).fit(rows), facts
+
+
+def trial(estimator: Any, n_clusters: int, seed: int, **options: Any) -> Any:
+    return clone(estimator).set_params(n_clusters=n_clusters, random_state=seed, **options)
+
+
+def worth(agreement: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
+    """What a number of clusters is worth; the first entry of ``log_likelihood`` is that of a single cluster."""
+    share = (log_likelihood[1:] - log_likelihood[0]) / max(log_likelihood.max() - log_likelihood[0], 1e-12)
+    return np.asarray(np.maximum(agreement, 0.0) * np.sqrt(np.clip(share, 0.0, 1.0)))
+
+
+def compare(estimator: Any, rows: Any, bound: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(numbers, agreement of two halves for each, log likelihood of held-out rows for one cluster and for each)."""
+    order = np.random.default_rng(seed).permutation(rows.shape[0])[: 2 * ROWS_PER_HALF]
+    halves = rows[np.sort(order[::2])], rows[np.sort(order[1::2])]
+    most = min(bound, halves[1].shape[0] // LEAST_ROWS_IN_HALF)
+    numbers = [number for number in GRID if number <= most] or [2]
+    agreement, log_likelihood = [], []
+    with Monitor("comparing numbers of clusters", len(numbers) + 1) as monitor:
+        for number in (1, *numbers):
+            models = [
+                trial(estimator, number, seed + at, n_sweeps=TRIAL_SWEEPS).fit(half) for at, half in enumerate(halves)
+            ]
+            labels = [np.concatenate([model.predict(half) for half in halves]) for model in models]
+            held_out = [models[0].score_samples(halves[1]), models[1].score_samples(halves[0])]
+            log_likelihood.append(float(np.concatenate(held_out).mean()))
+            if number > 1:
+                agreement.append(float(adjusted_rand_index(*labels)))
+            monitor.report(log_likelihood[-1], clusters=number)
+            if monitor.interrupted:
+                break
+    return np.array(numbers[: len(agreement)]), np.array(agreement), np.array(log_likelihood)
