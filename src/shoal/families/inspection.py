@@ -18,18 +18,24 @@ from shoal.base import (
     TopFeatures,
     check_int,
     check_random_state,
+    check_real,
     validate_rows,
 )
 from shoal.errors import BadInput
+from shoal.families import statistics
 from shoal.families.consensus import consensus
+from shoal.families.distributions import descriptions
 from shoal.families.distributions.counts import Best, CountFamily
-from shoal.families.distributions.registry import COUNTS, FAMILIES
+from shoal.families.distributions.descriptions import Imputed
+from shoal.families.distributions.registry import COUNTS, family_class, table_families
+from shoal.families.distributions.table import TableFamily, TableRows
 from shoal.families.hierarchy import Hierarchy, build
 from shoal.families.statistics import Model
 from shoal.threads import ordered_map, row_blocks
 from shoal.validation import Mode
 
 BLOCK_ROWS, BLOCK_SCORES = 1024, 4_000_000
+MATTERS = 0.1  # nats a row
 COLLAPSED, SHARED, MUCH = 0.95, 0.5, 0.2  # shares of rows, of counts a row, and of all counts
 
 
@@ -38,7 +44,8 @@ class FittedMixture(Estimator):
 
     typicality_meaning: ClassVar[str] = "gain over an empty cluster (nats a unit of length)"
 
-    family: str
+    family: Any
+    covariance: str
     n_clusters: int | str
     n_threads: int | None
     weights: str
@@ -63,7 +70,7 @@ class FittedMixture(Estimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.positive_only = self.family in COUNTS
+        tags.input_tags.positive_only = isinstance(self.family, str) and self.family in COUNTS
         return tags
 
     # --- new rows -----------------------------------------------------------------------------------------------------
@@ -121,7 +128,18 @@ class FittedMixture(Estimator):
         return self._validated(X, mode="predict").matrix
 
     def _validated(self, X: Any, *, mode: Mode) -> Rows:
-        return validate_rows(self, X, mode=mode, nonnegative=FAMILIES[self.family].nonnegative)
+        kind = family_class(self.family, self.covariance)
+        if kind is not TableFamily:
+            return validate_rows(self, X, mode=mode, nonnegative=kind.nonnegative)
+        if isinstance(X, TableRows):
+            rows = X
+        elif mode == "fit" or not hasattr(self, "family_"):
+            families = table_families(self.family, self.covariance)
+            rows = kind.for_table(X, families).encode(X)
+        else:
+            rows = self.family_.encode(X)
+        names = np.array([column.name for column in rows.family.columns], dtype=object)
+        return Rows(rows, feature_names=names)  # type: ignore[arg-type]
 
     def _typicality(self, X: Any, labels: np.ndarray) -> np.ndarray:
         """How much better a row's cluster explains it than an empty one does, in nats for each unit of its length."""
@@ -149,8 +167,56 @@ class FittedMixture(Estimator):
             self.family_.draw(self.stats_, int(cluster), int(count), np.full(count, length), rng)
             for cluster, count in zip(*np.unique(clusters, return_counts=True), strict=True)
         ]
-        rows = sp.vstack(drawn, format="csr") if sp.issparse(drawn[0]) else np.concatenate(drawn)
-        return rows, self.roster_.ids[clusters]
+        return joined(drawn), self.roster_.ids[clusters]
+
+    # --- tables -------------------------------------------------------------------------------------------------------
+
+    def name_features(self, features: np.ndarray) -> list[str]:
+        """Features in words; of a table, its columns and their levels."""
+        if isinstance(getattr(self, "family_", None), TableFamily):
+            labels = descriptions.entries(self.family_)
+            return [labels[int(feature)].label for feature in features]
+        return super().name_features(features)
+
+    def column_evidence(self, cluster: int) -> dict[str, float]:
+        """By column, how many nats a row the cluster's own distribution explains its rows better than that of all rows.
+
+        Columns near 0 do not matter for what sets the cluster apart."""
+        family, row = self._table_family(), self.roster_.row_of(cluster)
+        whole = type(self.stats_)(self.stats_.size.sum(keepdims=True), self.stats_.sums.sum(axis=0, keepdims=True))
+        rest = statistics.add(whole, statistics.pick(self.stats_, [row]), -1)
+        own, all_rows, others = (
+            family.log_marginals(stats)[0] for stats in (statistics.pick(self.stats_, [row]), whole, rest)
+        )
+        gain = (own - (all_rows - others)) / max(int(self.stats_.size[row]), 1)
+        return {column.name: float(value) for column, value in zip(family.columns, gain, strict=True)}
+
+    def describe_cluster(self, cluster: int, n: int = 4) -> str:
+        """One line for a card: the columns that matter most, with what the cluster's rows have there."""
+        family, row = self._table_family(), self.roster_.row_of(cluster)
+        evidence = self.column_evidence(cluster)
+        matter = sum(value > MATTERS for value in evidence.values())
+        order = np.argsort([-value for value in evidence.values()], kind="stable")[: min(n, max(matter, 1))]
+        said = [descriptions.sentence(family, self.stats_, row, int(at)) for at in order]
+        return f"{', '.join(said)}; {matter} of {len(evidence)} columns matter"
+
+    def impute(self, X: Any, *, interval: float = 0.9) -> dict[str, Imputed]:
+        """By column, what the missing values of these rows are likely to be given the values they have: medians of
+        numbers and counts with a central interval, categories with their probability."""
+        family, rows = self._table_family(), self._rows(X)
+        check_real("interval", interval, minimum=0.0, maximum=1.0, strict=True)
+        probability = self.predict_proba(rows)
+        found = {
+            column.name: descriptions.impute_column(family, self.stats_, rows, at, probability, interval)
+            for at, column in enumerate(family.columns)
+        }
+        return {name: imputed for name, imputed in found.items() if imputed is not None}
+
+    def _table_family(self) -> TableFamily:
+        check_is_fitted(self)
+        if not isinstance(self.family_, TableFamily):
+            raise BadInput("this is for tables: fit with family='mixed', or a family for each column.")
+        return self.family_
 
     @property
     def cluster_sizes_(self) -> np.ndarray:
@@ -228,6 +294,18 @@ class FittedMixture(Estimator):
         place = np.empty(len(size), np.int64)
         place[np.argsort(-size, kind="stable")] = np.arange(len(size))
         return np.asarray(place[labels])
+
+
+def joined(drawn: list[Any]) -> Any:
+    """Rows of several clusters together: matrices, or tables by column."""
+    if not isinstance(drawn[0], dict):
+        return sp.vstack(drawn, format="csr") if sp.issparse(drawn[0]) else np.concatenate(drawn)
+    is_array = {name: isinstance(values, np.ndarray) for name, values in drawn[0].items()}
+    return {
+        name: np.concatenate(parts) if array else [value for part in parts for value in part]
+        for name, array in is_array.items()
+        if (parts := [part[name] for part in drawn])
+    }
 
 
 def shared_features(family: Any, stats: Any, largest: float, bound: int) -> np.ndarray | None:

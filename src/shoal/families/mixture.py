@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from shoal.base import Roster, check_choice, check_int, check_random_state, stor
 from shoal.errors import BadInput, CannotMerge, ShoalWarning
 from shoal.families import statistics
 from shoal.families.consensus import live_counts
-from shoal.families.distributions.registry import FAMILIES
+from shoal.families.distributions.registry import COVARIANCES, FAMILIES, family_class
 from shoal.families.inspection import FittedMixture, shared_features
 from shoal.families.number_of_clusters import choose
 from shoal.families.options import SAMPLERS, Settings, check_number, check_prior
@@ -49,7 +49,12 @@ class ExponentialFamilyMixture(FittedMixture):
         ones do, the number that models of two halves of the rows agree on. ``number_of_clusters_`` says how it was
         chosen and keeps the generous fit with its tree, for those who want it finer or coarser.
     family : ``"multinomial"`` for documents, ``"bernoulli"`` for sets, ``"poisson"`` for counts of events,
-        ``"gaussian"`` for measurements.
+        ``"gaussian"`` for measurements. ``"mixed"`` for tables of mixed columns (pandas, polars, Arrow, or a dict),
+        each of a family that is guessed, or a dict that names it: ``{"age": "gaussian", "smoker": "categorical",
+        ("left", "right"): "dirichlet"}``, with ``"gaussian"``, ``"lognormal"``, ``"poisson"``, ``"categorical"``,
+        ``"multinomial"`` (words), ``"bernoulli"`` (sets), and for several columns at once ``"dirichlet"``, ``"full"``
+        or ``"tied"``. Missing values are left out of the likelihood. ``"dirichlet"`` for rows that are proportions and
+        ``"categorical"`` for tables of names are short for all columns of one family.
     sampler : ``"gibbs"`` looks at every cluster for every row. ``"indexed"`` looks at those that share the row's rare
         features. ``"fastex"`` proposes by binary hashes, as published, and hardly moves on text (see ``hashes``).
         ``"auto"`` takes the cheapest and says which. In the second half all of them have the same stationary
@@ -69,7 +74,7 @@ class ExponentialFamilyMixture(FittedMixture):
     n_samples : labelings kept from the second half, for the probability that two rows belong together.
     n_bits, hashes : length of the hashes for ``"fastex"``; ``"published"``, or ``"ranked"``, where they only rank
         candidates that are then scored exactly.
-    covariance : ``"diagonal"`` or ``"spherical"``, for the Gaussian.
+    covariance : ``"diagonal"``, ``"spherical"``, ``"full"`` or ``"tied"`` (one for all clusters), for the Gaussian.
     parallel : the indexed sampler also decides visits on threads, once few rows move: a group of rows at a time, from
         the clusters as they are when it begins, and again in turn where what a row looked at has changed meanwhile. In
         the second half that is the chain that visits row by row, not an approximation. Off by default: on one thread
@@ -95,7 +100,7 @@ class ExponentialFamilyMixture(FittedMixture):
         self,
         n_clusters: int | str = 100,
         *,
-        family: str = "multinomial",
+        family: Any = "multinomial",
         sampler: str = "auto",
         n_sweeps: int = 30,
         init: Any = "auto",
@@ -286,16 +291,17 @@ class ExponentialFamilyMixture(FittedMixture):
         check_int("refresh", self.refresh)
         check_int("n_samples", self.n_samples)
         check_int("n_bits", self.n_bits)
-        check_choice("family", self.family, FAMILIES)
+        if not isinstance(self.family, Mapping):
+            check_choice("family", self.family, FAMILIES)
         check_choice("sampler", self.sampler, SAMPLERS)
         check_choice("weights", self.weights, WORDS_FOR_WEIGHTS)
         check_choice("hashes", self.hashes, ("ranked", "published"))
-        check_choice("covariance", self.covariance, ("diagonal", "spherical"))
+        check_choice("covariance", self.covariance, COVARIANCES)
         check_number("concentration", self.concentration, ("learn",))
         check_prior(self.family, self.smoothing, self.background)
         if self.n_threads is not None:
             check_int("n_threads", self.n_threads)
-        known = FAMILIES[self.family].samplers
+        known = family_class(self.family, self.covariance).samplers
         if self.sampler != "auto" and self.sampler not in known:
             raise BadInput(f"sampler={self.sampler!r} is not for family={self.family!r}; use {' or '.join(known)}.")
         return Settings(

@@ -13,7 +13,7 @@ class Settings(NamedTuple):
     """What the parts of the room need to know of the estimator's options."""
 
     n_clusters: int
-    family: str
+    family: Any
     weights: str
     concentration: float | str
     smoothing: float | str
@@ -38,8 +38,12 @@ def check_number(name: str, value: Any, words: tuple[str, ...], *, zero: bool = 
         raise BadInput(f"{name} is {value!r}; give {wanted} or {' or '.join(map(repr, words))}.")
 
 
-def check_prior(family: str, smoothing: Any, background: Any) -> None:
+def check_prior(family: Any, smoothing: Any, background: Any) -> None:
     """Whether these pseudo-counts are a prior of the family's."""
+    if not isinstance(family, str) or family in ("mixed", "categorical", "dirichlet"):
+        if smoothing != "auto" or background != "auto":
+            raise BadInput("smoothing and background are not for tables: each column learns its own. Leave them out.")
+        return
     if family in ("poisson", "bernoulli") and smoothing != "auto":
         raise BadInput(f"smoothing is {smoothing!r}; family={family!r} has none. Leave it 'auto', and set background.")
     if family == "gaussian" and background != "auto":

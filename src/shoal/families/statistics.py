@@ -260,6 +260,8 @@ def grown(model: Model, n_features: int) -> Model:
     """The model with features that no row has had so far."""
     if n_features == model.stats.sums.shape[1]:
         return model
+    if not sp.issparse(model.stats.sums):
+        return model._replace(family=model.family.grown(n_features))
     sums = model.stats.sums.copy()
     family = model.family.grown(n_features)
     sums.resize(model.k, n_features)

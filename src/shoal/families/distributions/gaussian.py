@@ -111,6 +111,8 @@ class Gaussian:
         return GaussStats(stats.size, stretch * stats.sums + n * shift, squares)
 
     def grown(self, n_features: int) -> Gaussian:
+        if n_features == len(self.center):
+            return self
         raise BadInput(f"X has {n_features} columns, the model {len(self.center)}; a row needs them all.")
 
     def statistics(self, X: Any, labels: np.ndarray, n_clusters: int) -> GaussStats:

@@ -145,7 +145,7 @@ def nearest_pairs(means: np.ndarray, per_cluster: int = 8) -> tuple[np.ndarray, 
     return pairs[:, 0], pairs[:, 1]
 
 
-def label_gain(prior: GaussPrior, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+def label_gain(prior: Any, one: np.ndarray, two: np.ndarray) -> np.ndarray:
     """log p(labels) with two clusters as one, minus that with both."""
     if prior.dp_concentration > 0:
         return np.asarray(gammaln(one + two) - gammaln(one) - gammaln(two) - np.log(prior.dp_concentration))
