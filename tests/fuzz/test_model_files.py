@@ -25,7 +25,7 @@ def test_changed_model_files_are_refused_or_used():
             "--trials",
             str(TRIALS),
             "--models",
-            "stream,stream-decay",
+            "stream,bernoulli,mixture,gaussian",
         ],
         env={**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1])},
         capture_output=True,

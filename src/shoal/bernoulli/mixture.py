@@ -34,6 +34,7 @@ from shoal.bernoulli.profiles import Profiles, background_of, with_seen
 from shoal.bernoulli.scoring import as_presence, log_likelihoods, memberships_of, per_feature, scored
 from shoal.bernoulli.seeding import seed_rows
 from shoal.bernoulli.statistics import Delta, accumulate, seen_in
+from shoal.bernoulli.stored_state import check_state
 from shoal.bernoulli.stream_fit import StreamLearner, StreamState, empty_state, note_mergers
 from shoal.errors import BadInput, CannotMerge
 from shoal.records import Reason, Suggestion, Suggestions
@@ -263,6 +264,10 @@ class BernoulliMixture(Estimator):
         unsure = np.bincount(found.rows, weights=1 - found.shares, minlength=self.profiles_.n_rows)
         n_of = np.bincount(found.rows, minlength=self.profiles_.n_rows)
         self.uncertainty_ = (unsure / np.maximum(n_of, 1))[n_clutter:]
+
+    def check_state(self) -> None:
+        """Refuse a state from a file that contradicts itself."""
+        check_state(self)
 
     # --- asking -------------------------------------------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from shoal.families.distributions.registry import COUNTS, family_class, table_fa
 from shoal.families.distributions.table import TableFamily, TableRows
 from shoal.families.hierarchy import Hierarchy, build
 from shoal.families.statistics import Model
+from shoal.families.stored_state import check_state
 from shoal.threads import ordered_map, row_blocks
 from shoal.validation import Mode
 
@@ -67,6 +68,10 @@ class FittedMixture(Estimator):
 
     def _model(self) -> Model:
         raise NotImplementedError
+
+    def check_state(self) -> None:
+        """Refuse a state from a file that contradicts itself."""
+        check_state(self)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -182,6 +182,8 @@ def check_model(model: Any) -> None:
     vocabulary = state.get("vocabulary_")
     if vocabulary is not None and not hasattr(vocabulary, "to_arrays"):
         raise Malformed("a vocabulary that is none")
+    if not isinstance(state.get("provenance_", {}), dict):
+        raise Malformed("an origin that is none")
     labels = state.get("labels_")
     if labels is not None and not (isinstance(labels, np.ndarray) and labels.ndim == 1 and labels.dtype.kind in "iu"):
         raise Malformed("labels that are none")
