@@ -1,4 +1,4 @@
-"""Whole files with a right checksum, of models whose kernels would follow an index out of its array or round in a circle."""
+"""Whole files with a right checksum, of models whose kernels would follow an index out of an array or in a circle."""
 
 from __future__ import annotations
 
