@@ -83,7 +83,7 @@ class Catalog:
                     pinned=is_pinned(model, id_),
                     n_recent=rates.n_items if rates else 0,
                     last_time=rates.last if rates else None,
-                    rising=rates.fast / 0.36 if rates else 0.0,
+                    rising=rates.per_hour() if rates else 0.0,
                     bursting=bool(rates and rates.bursting),
                 )
             )

@@ -36,6 +36,7 @@ class Rates:
 
     fast: float = 0.0
     slow: float = 0.0
+    first: float = math.inf
     last: float = -math.inf
     n_items: int = 0
     bursting: bool = False
@@ -45,12 +46,21 @@ class Rates:
         hours = max(0.0, time - self.last) / 3600.0 if self.n_items else 0.0
         self.fast = self.fast * 0.5 ** (hours / FAST_HOURS) + 1.0
         self.slow = self.slow * 0.5 ** (hours / SLOW_HOURS) + 1.0
-        self.last, self.n_items = max(self.last, time), self.n_items + 1
-        # Each sum divided by its mean age is a rate; of a steady stream both are the same.
-        high = self.fast / FAST_HOURS > BURST_RATIO * self.slow / SLOW_HOURS and self.fast >= BURST_ITEMS
+        self.first, self.last = min(self.first, time), max(self.last, time)
+        self.n_items += 1
+        high = self.per_hour(FAST_HOURS) > BURST_RATIO * self.per_hour(SLOW_HOURS) and self.fast >= BURST_ITEMS
         begins = high and not self.bursting and self.n_items > 2 * BURST_ITEMS
         self.bursting = high
         return begins
+
+    def per_hour(self, half_life: float = FAST_HOURS) -> float:
+        """Items an hour by one of the sums, as a steady stream since the first item would have built it up.
+
+        A cluster that has only begun has no usual rate to burst from: both sums then give the same.
+        """
+        age = max(self.last - self.first, 1.0) / 3600.0
+        built_up = half_life / math.log(2) * (1.0 - 0.5 ** (age / half_life))
+        return (self.fast if half_life == FAST_HOURS else self.slow) / built_up
 
 
 @dataclass
@@ -116,7 +126,8 @@ class Record:
         if gone is not None:
             rates = self.rates.setdefault(into, Rates())
             rates.fast, rates.slow = rates.fast + gone.fast, rates.slow + gone.slow
-            rates.n_items, rates.last = rates.n_items + gone.n_items, max(rates.last, gone.last)
+            rates.n_items += gone.n_items
+            rates.first, rates.last = min(rates.first, gone.first), max(rates.last, gone.last)
 
     def _bin(self, cluster: int, time: float) -> None:
         at = int(time // self.bin_seconds)
@@ -143,12 +154,12 @@ class Record:
     def to_state(self) -> dict[str, Any]:
         """Plain values and arrays that a model file can hold."""
         bins = [(cluster, at, n) for cluster, bins in self.timeline.items() for at, n in bins.items()]
-        rates = [(key, r.fast, r.slow, r.last, r.n_items, r.bursting) for key, r in self.rates.items()]
+        rates = [(key, r.fast, r.slow, r.first, r.last, r.n_items, r.bursting) for key, r in self.rates.items()]
         return {name: getattr(self, name) for name in PLAIN} | {
             "events": list(self.events),
             "edits": list(self.edits),
             "timeline": np.array(bins, dtype=np.int64).reshape(-1, 3),
-            "rates": np.array(rates, dtype=np.float64).reshape(-1, 6),
+            "rates": np.array(rates, dtype=np.float64).reshape(-1, 7),
             "ids": _texts(item.id for item in self.recent),
             "clusters": np.array([item.cluster for item in self.recent], dtype=np.int64),
             "scores": np.array([item.score for item in self.recent], dtype=np.float64),
@@ -165,8 +176,8 @@ class Record:
         record.edits = [dict(edit) for edit in state["edits"]]
         for cluster, at, n in state["timeline"].tolist():
             record.timeline.setdefault(cluster, {})[at] = n
-        for key, fast, slow, last, n_items, bursting in state["rates"].tolist():
-            record.rates[int(key)] = Rates(fast, slow, last, int(n_items), bool(bursting))
+        for key, fast, slow, first, last, n_items, bursting in state["rates"].tolist():
+            record.rates[int(key)] = Rates(fast, slow, first, last, int(n_items), bool(bursting))
         features, ends = state["features"].tolist(), np.cumsum(state["n_features"]).tolist()
         columns = zip(*(state[name].tolist() for name in ("ids", "clusters", "scores", "times")), strict=True)
         for (id_, cluster, score, time), start, end in zip(columns, [0, *ends], ends, strict=False):

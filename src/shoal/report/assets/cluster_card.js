@@ -1,0 +1,44 @@
+// The card of one cluster.
+import { el, percent, short, when } from "./dom.js";
+
+export function spark(counts, label) {
+  const most = Math.max(1, ...counts), svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("class", "spark"); svg.setAttribute("viewBox", `0 0 ${Math.max(counts.length, 1)} 30`); svg.setAttribute("preserveAspectRatio", "none");
+  svg.setAttribute("role", "img"); svg.setAttribute("aria-label", `Items over time of ${label}: ${counts.reduce((sum, n) => sum + n, 0)} in all, ${Math.max(0, ...counts)} at most in one bar`);
+  counts.forEach((n, at) => {
+    if (!n) return;
+    const bar = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    for (const [name, value] of Object.entries({ x: at, y: 30 - 30 * n / most, width: .9, height: 30 * n / most })) bar.setAttribute(name, value);
+    svg.append(bar);
+  });
+  return svg;
+}
+
+function feature(one, most, bounded) {
+  const fill = el("div", { className: "fill" });
+  fill.style.width = 100 * Math.max(0, Math.min(1, one.value / most)) + "%";
+  const interval = one.low === null ? "" : ` (${bounded ? bounded + " " : ""}${short(one.low)} to ${short(one.high)})`;
+  return el("div", { className: "bar" }, el("span", {}, one.name), el("div", { className: "track" }, fill), el("span", { className: "num", title: short(one.value) + interval }, short(one.value)));
+}
+
+function items(list) {
+  return el("ol", { className: "items" }, ...list.map(item => el("li", {}, item.id + " ", el("span", { className: "soft" }, `${short(item.score)} ${item.features.slice(0, 8).join(", ")}`))));
+}
+
+export function clusterCard(card, go, actions) {
+  const most = Math.max(...card.features.map(one => one.value), 1e-300);
+  const facts = [`cluster ${card.id}`, `${short(card.size)} items (${percent(card.share)})`];
+  if (card.uncertainty !== null) facts.push(`uncertainty ${short(card.uncertainty)}`);
+  if (card.last_time !== null) facts.push(`last item ${when(card.last_time)}`);
+  if (card.pinned) facts.push("pinned");
+  const parts = [el("h2", {}, card.name), el("p", { className: "soft" }, facts.join(" · ")), card.bursting ? el("p", { className: "rise" }, "↑ bursting") : null, actions,
+    el("h3", {}, "Features: " + card.meaning), ...card.features.slice(0, 12).map(one => feature(one, most, card.bounded))];
+  if (card.neighbors.length) parts.push(el("h3", {}, "What sets it apart from its neighbors"), el("ul", { className: "items" }, ...card.neighbors.map(one => el("li", {},
+    el("button", { className: "link", onclick: () => go(one.id) }, one.name), el("span", { className: "soft" }, ` likeness ${short(one.likeness)}`),
+    one.only_here.length ? el("div", { className: "soft" }, "only here: " + one.only_here.join(", ")) : null, one.only_there.length ? el("div", { className: "soft" }, "only there: " + one.only_there.join(", ")) : null))));
+  if (card.typical_items.length) parts.push(el("h3", {}, "Typical items"), items(card.typical_items));
+  if (card.borderline_items.length) parts.push(el("h3", {}, "Borderline items"), items(card.borderline_items));
+  if (card.history.counts.length) parts.push(el("h3", {}, "History"), spark(card.history.counts, card.name));
+  if (card.events.length) parts.push(el("ul", { className: "items" }, ...card.events.slice(-8).map(one => el("li", {}, `${one.kind}${one.into === null ? "" : " into " + one.into}${one.note ? " “" + one.note + "”" : ""} ${when(one.time)}`))));
+  return el("div", {}, ...parts);
+}

@@ -1,0 +1,109 @@
+// The map of clusters on a canvas: drag, wheel, pinch or keys to move; labels appear where there is space for them.
+import { el } from "./dom.js";
+
+export class ClusterMap {
+  constructor(onChoose) {
+    this.onChoose = onChoose;
+    this.data = { id: [], name: [], size: [], x: [], y: [], bursting: [] };
+    this.zoom = 1; this.center = [.5, .5]; this.chosen = null; this.found = null; this.pointers = new Map();
+    this.canvas = el("canvas", { tabIndex: 0, role: "img", "aria-label": "Map of clusters; arrows move, plus and minus zoom. The list below holds the same clusters." });
+    this.element = el("div", { className: "map" }, this.canvas, el("div", { className: "zoom" },
+      el("button", { "aria-label": "Zoom in", onclick: () => this.scale(1.5) }, "+"), el("button", { "aria-label": "Zoom out", onclick: () => this.scale(1 / 1.5) }, "−"),
+      el("button", { "aria-label": "Whole map", onclick: () => { this.zoom = 1; this.center = [.5, .5]; this.draw(); } }, "⤢")));
+    this.observer = new ResizeObserver(() => this.draw());
+    this.observer.observe(this.element);
+    this.scheme = matchMedia("(prefers-color-scheme: dark)");
+    this.redraw = () => this.draw();
+    this.scheme.addEventListener("change", this.redraw);
+    this.listen();
+  }
+  stop() { this.observer.disconnect(); this.scheme.removeEventListener("change", this.redraw); }
+  show(data) { this.data = data; this.largest = Math.max(1, ...data.size); this.order = data.id.map((_, at) => at).sort((a, b) => data.size[b] - data.size[a]); this.draw(); }
+  select(id) { this.chosen = id; this.draw(); }
+  highlight(ids) { this.found = ids; this.draw(); }
+  scale(by, at = null) {
+    const before = at && this.place(at);
+    this.zoom = Math.max(1, Math.min(80, this.zoom * by));
+    if (before) { const after = this.place(at); this.center = [this.center[0] + before[0] - after[0], this.center[1] + before[1] - after[1]]; }
+    this.draw();
+  }
+  move(dx, dy) { this.center = [this.center[0] - dx / this.span(0), this.center[1] - dy / this.span(1)]; this.draw(); }
+  span(axis) { return (axis ? this.canvas.clientHeight : this.canvas.clientWidth) * .92 * this.zoom; }
+  place([x, y]) { return [(x - this.canvas.clientWidth / 2) / this.span(0) + this.center[0], (y - this.canvas.clientHeight / 2) / this.span(1) + this.center[1]]; }
+  at(row) { return [(this.data.x[row] - this.center[0]) * this.span(0) + this.canvas.clientWidth / 2, (this.data.y[row] - this.center[1]) * this.span(1) + this.canvas.clientHeight / 2]; }
+  radius(row) {
+    const cell = Math.sqrt(this.span(0) * this.span(1) / Math.max(1, this.data.id.length)) / 2.4;
+    return Math.max(1.5, Math.min(60, cell * (.3 + .7 * Math.sqrt(Math.max(0, this.data.size[row]) / this.largest))));
+  }
+  draw() {
+    if (this.waiting) return;
+    this.waiting = requestAnimationFrame(() => { this.waiting = 0; this.paint(); });
+  }
+  paint() {
+    const { canvas, data } = this, width = canvas.clientWidth, height = canvas.clientHeight, ratio = devicePixelRatio || 1;
+    if (!width) return;
+    canvas.width = width * ratio; canvas.height = height * ratio;
+    const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement), color = name => style.getPropertyValue(name).trim();
+    const [bar, blue, ink, rise, paper] = ["--bar", "--blue", "--ink", "--rise", "--paper"].map(color);
+    pen.scale(ratio, ratio);
+    pen.font = "12px system-ui, sans-serif"; pen.textAlign = "center"; pen.textBaseline = "middle";
+    const boxes = [], visible = [];
+    for (const row of this.order || []) {
+      const [x, y] = this.at(row), radius = this.radius(row);
+      if (x < -radius || y < -radius || x > width + radius || y > height + radius) continue;
+      pen.globalAlpha = this.found && !this.found.has(data.id[row]) ? .25 : 1;
+      pen.beginPath(); pen.arc(x, y, radius, 0, 7); pen.fillStyle = bar; pen.fill();
+      if (data.bursting[row] || data.id[row] === this.chosen) { pen.lineWidth = 2.5; pen.strokeStyle = data.id[row] === this.chosen ? blue : rise; pen.stroke(); }
+      visible.push([row, x, y]);
+    }
+    for (const [row, x, y] of visible) {
+      if (boxes.length > 150) break;
+      const text = data.name[row].length > 34 ? data.name[row].slice(0, 33) + "…" : data.name[row], half = pen.measureText(text).width / 2 + 4;
+      const box = [x - half, y - 9, x + half, y + 9];
+      if (box[0] < 0 || box[2] > width || boxes.some(other => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
+      boxes.push(box);
+      pen.globalAlpha = this.found && !this.found.has(data.id[row]) ? .3 : 1;
+      pen.lineWidth = 3; pen.strokeStyle = paper; pen.strokeText(text, x, y); pen.fillStyle = ink; pen.fillText(text, x, y);
+    }
+    pen.globalAlpha = 1;
+  }
+  nearest([x, y]) {
+    let best = null, least = 30;
+    for (let row = 0; row < this.data.id.length; row++) {
+      const [px, py] = this.at(row), far = Math.hypot(px - x, py - y) - this.radius(row);
+      if (far < least) { least = far; best = row; }
+    }
+    return best;
+  }
+  listen() {
+    const spot = event => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
+    let moved = 0;
+    this.canvas.addEventListener("wheel", event => { event.preventDefault(); this.scale(event.deltaY < 0 ? 1.2 : 1 / 1.2, spot(event)); }, { passive: false });
+    this.canvas.addEventListener("pointerdown", event => { this.canvas.setPointerCapture(event.pointerId); this.pointers.set(event.pointerId, spot(event)); moved = 0; });
+    this.canvas.addEventListener("pointermove", event => {
+      const before = this.pointers.get(event.pointerId);
+      if (!before) return;
+      const now = spot(event), others = [...this.pointers].filter(([id]) => id !== event.pointerId);
+      moved += Math.hypot(now[0] - before[0], now[1] - before[1]);
+      if (others.length) {
+        const other = others[0][1], apart = (a, b) => Math.hypot(a[0] - b[0], a[1] - b[1]);
+        this.scale(apart(now, other) / Math.max(1, apart(before, other)), [(now[0] + other[0]) / 2, (now[1] + other[1]) / 2]);
+      } else this.move(now[0] - before[0], now[1] - before[1]);
+      this.pointers.set(event.pointerId, now);
+    });
+    const release = event => {
+      if (this.pointers.delete(event.pointerId) && event.type === "pointerup" && moved < 5) {
+        const row = this.nearest(spot(event));
+        if (row !== null) this.onChoose(this.data.id[row]);
+      }
+    };
+    this.canvas.addEventListener("pointerup", release);
+    this.canvas.addEventListener("pointercancel", release);
+    this.canvas.addEventListener("keydown", event => {
+      const keys = { ArrowLeft: [40, 0], ArrowRight: [-40, 0], ArrowUp: [0, 40], ArrowDown: [0, -40] };
+      if (keys[event.key]) { event.preventDefault(); this.move(...keys[event.key]); }
+      if (event.key === "+" || event.key === "=") this.scale(1.3);
+      if (event.key === "-") this.scale(1 / 1.3);
+    });
+  }
+}
