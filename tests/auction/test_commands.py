@@ -1,5 +1,8 @@
 """The commands as a person runs them."""
 
+import json
+
+import numpy as np
 import pandas as pd
 import pytest
 from typer.testing import CliRunner
@@ -39,6 +42,44 @@ def test_optimize_and_report(log, tmp_path):
     said = run("report", log, "-k", 4, "--out", tmp_path / "report.html", "-q")
     assert "k-GMM" in said
     assert (tmp_path / "report.html").stat().st_size > 1_000_000
+
+
+def test_a_log_in_ones_own_words(tmp_path):
+    """Own column names, dollars instead of cents, one table, and a reserve that the log does not hold."""
+    rng = np.random.default_rng(0)
+    n = 600
+    bids = pd.DataFrame(
+        {"auction_id": np.repeat(np.arange(n // 3), 3), "ad_id": np.tile([1, 2, 3], n // 3),
+         "max_cpc": rng.uniform(0.2, 2.0, n).round(2), "pctr": rng.uniform(0.01, 0.1, n),
+         "query": np.repeat(rng.choice(["shoes", "$5 boots_$6"], n // 3), 3),
+         "day": np.repeat(np.arange(n // 3) % 4, 3)}
+    )  # fmt: skip
+    bids.to_csv(tmp_path / "bids.csv", index=False)
+    names = ["--names", "bid_cents=max_cpc", "--names", "ctr=pctr", "--names", "keyword_id=query"]
+    own = [tmp_path / "bids.csv", *names, "--units", "whole", "--reserve", 0.9, "--sidebar-reserve", 0.1, "-q"]
+    found = json.loads(
+        run(
+            "optimize",
+            *own,
+            "--keyword-clicks",
+            0.8,
+            "--currency",
+            "USD",
+            "-k",
+            2,
+            "--json",
+            "--out",
+            tmp_path / "plan",
+        )
+    )
+    assert found["probability"] == 0.9
+    assert found["keyword_limits"] == {"clicks": 0.8}
+    assert found["revenue"]["currency"] == "USD"
+    assert pd.read_csv(tmp_path / "plan" / "keywords.csv").shape[0] == 2
+    assert {row["keyword_id"] for row in json.loads(run("landscape", *own, "--json"))} == {"shoes", "$5 boots_$6"}
+    run("report", *own, "-k", 2, "--out", tmp_path / "report.html")
+    refused = CliRunner().invoke(app, ["landscape", str(tmp_path / "bids.csv"), "--names", "max_cpc"])
+    assert refused.exit_code != 0
 
 
 def test_every_command_has_an_example():

@@ -11,12 +11,14 @@ from shoal.auction.market import Market
 from shoal.auction.optimize import Infeasible, Plan, optimize
 from shoal.auction.recommend import recommend
 from shoal.auction.replay import ReplayTable, Settings, replay
+from shoal.auction.statistics import replay_blocks
 
 __all__ = [
     "read_log",
     "landscapes",
     "cluster_keywords",
     "replay",
+    "replay_blocks",
     "optimize",
     "recommend",
     "evaluate",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from shoal.data.named_tables import NamedTables, require_columns
 from shoal.data.sql import quoted
 from shoal.errors import BadInput, BadSource, MissingColumn
 from shoal.progress import say
+from shoal.validation import check_real
 
 SECTIONS = {"ml": 1, "mainline": 1, "sb": 2, "sidebar": 2, "none": 0, "": 0, "0": 0, "1": 1, "2": 2}
 BID_COLUMNS = ("auction_id", "ad_id", "bid_cents", "ctr")
@@ -32,6 +34,7 @@ def read_log(
     names: dict[str, str] | None = None,
     layout: PageLayout | None = None,
     reference_ctr: float | None = None,
+    cents_per_unit: float = 1.0,
 ) -> AuctionLog:
     """Read an auction log, tens of millions of bids if need be, through DuckDB.
 
@@ -44,6 +47,8 @@ def read_log(
     policy : the logged policy: a table with keyword_id, reserve, and where they differ alpha and sidebar_reserve; or a
         mapping such as ``{"alpha": 1, "reserve": 60, "sidebar_reserve": 5}`` for all keywords.
     names : your names for the columns, for example ``{"bid_cents": "max_cpc"}``.
+    cents_per_unit : what one unit of the log's bids, prices and reserves is worth in cents: 1, or 100 for a log in
+        dollars or euros.
     layout, reference_ctr : the page, and the click rate at which a reserve is a price; the traffic's mean if not given.
 
     Returns
@@ -69,9 +74,23 @@ def read_log(
         reference = reference_ctr or _mean_ctr(connection, names)
         _number_bids(connection, names, has, logged, reference, dropped)
         log = _assemble(connection, has, keywords, days, logged, layout or PageLayout(), float(reference), dropped)
+    log = in_cents(log, check_real("cents_per_unit", cents_per_unit, minimum=0, strict=True))
     for reason, count in dropped.items():
         say(f"left out {count:,} rows: {reason}")
     return log
+
+
+def in_cents(log: AuctionLog, cents_per_unit: float) -> AuctionLog:
+    """The log with its money in cents."""
+    if cents_per_unit == 1:
+        return log
+    policy = replace(
+        log.policy,
+        reserve=log.policy.reserve * cents_per_unit,
+        sidebar_reserve=log.policy.sidebar_reserve * cents_per_unit,
+    )
+    price = None if log.price is None else log.price * cents_per_unit
+    return replace(log, bid=log.bid * cents_per_unit, price=price, policy=policy)
 
 
 def _name(names: dict[str, str], column: str) -> str:

@@ -47,6 +47,7 @@ class Plan:
     shadow_prices: dict[str, float]  # per cent of the objective gained by one per cent of slack in a constraint
     gap: float  # certified: no choice is better by more than this fraction
     seconds: float
+    keyword_limits: dict[str, float] = field(default_factory=dict)  # for every keyword by itself, relative to the log
     facts: dict[str, Any] = field(default_factory=dict)  # what the choice of level saw, calibration and the like
 
     def policy(self, logged: Policy) -> Policy:
@@ -76,6 +77,7 @@ def optimize(
     revenue: float | None = 1.0,
     mainline_yield: float | None = 1.05,
     ad_yield: float | None = None,
+    keyword_limits: dict[str, float] | None = None,
     clusters: np.ndarray | None = None,
     shrinkage: float | None = None,
     margins: dict[str, float] | None = None,
@@ -90,6 +92,9 @@ def optimize(
     clicks, revenue : at least this multiple of the log's.
     mainline_yield, ad_yield : at most this multiple of the log's mainline ads (all ads) per page view. None lifts a
         limit; three at most can be set.
+    keyword_limits : for every keyword by itself at least this multiple of its clicks or revenue in the log, for example
+        ``{"clicks": 0.8, "revenue": 0.8}``: no keyword then loses more than 20 % of either on the log's own days. A
+        cluster gets no setting that one of its keywords cannot have.
     clusters : (n_keywords,) cluster numbers. With ``shrinkage`` as well, settings are per keyword, but each keyword's
         figures are drawn towards its cluster's as if it had this many page views of the cluster's average: a guard
         against chasing the noise of thin keywords.
@@ -114,11 +119,17 @@ def optimize(
         clusters = np.asarray(clusters)
         used = table.grouped(clusters) if shrinkage is None else shrunken(table, clusters, shrinkage)
     margins = {name: float((margins or {}).get(name, 0.0)) for name in asked}
+    fallback = None
+    if keyword_limits:
+        allowed = allowed_settings(table, keyword_limits, clusters if level == "cluster" else None)
+        used, fallback = without_forbidden(used, allowed, maximize)
     problem = _problem(used, table.baseline(), maximize, asked, margins)
     solution = solve(problem, tol=tol, seconds=seconds)
     if solution.choice is None:
         raise _why_infeasible(problem, asked, margins, solution)
     choice = solution.choice.astype(np.int64)
+    if fallback is not None:
+        choice = fallback[np.arange(choice.size), choice]
     choice = choice[clusters] if level == "cluster" else choice
     return Plan(
         choice=choice,
@@ -128,6 +139,7 @@ def optimize(
         shrinkage=shrinkage,
         objective=maximize,
         constraints=asked,
+        keyword_limits=dict(keyword_limits or {}),
         margins=margins,
         predicted=table.under(choice),
         before=table.baseline(),
@@ -148,6 +160,41 @@ def shrunken(table: ReplayTable, clusters: np.ndarray, strength: float) -> Repla
         for part, whole in zip(table.totals, together.totals, strict=True)
     )
     return ReplayTable.of(parts, status_quo=table.status_quo, page_views=table.page_views, settings=table.settings)
+
+
+def allowed_settings(table: ReplayTable, limits: dict[str, float], clusters: np.ndarray | None) -> np.ndarray:
+    """(n_keywords or n_clusters, n_settings): may each keyword, or every keyword of the cluster, have this setting?"""
+    unknown = set(limits) - {"clicks", "revenue"}
+    if unknown:
+        raise BadInput(f"keyword_limits names {', '.join(sorted(unknown))}; it may limit clicks and revenue.")
+    allowed: np.ndarray = np.full(table.clicks.shape, True)
+    for name, limit in limits.items():
+        if not 0 <= limit <= 1:
+            raise BadInput(f"the limit on {name} of every keyword is {limit!r}; it must lie between 0 and 1.")
+        before = np.asarray(getattr(table.status_quo, name), dtype=float)[:, None]
+        allowed &= getattr(table, name) >= limit * before * (1 - 1e-9)
+    if clusters is not None:
+        together = np.full((int(clusters.max()) + 1, table.settings.n), True)
+        np.logical_and.at(together, clusters, allowed)
+        allowed = together
+    stuck = np.flatnonzero(~allowed.any(1))
+    if stuck.size:
+        raise Infeasible(
+            f"{stuck.size} of {len(allowed)} keywords or clusters have no setting within the limits for every keyword; "
+            "loosen them, or use relative settings, which always include the logged policy.",
+            {},
+        )
+    return allowed
+
+
+def without_forbidden(table: ReplayTable, allowed: np.ndarray, maximize: str) -> tuple[ReplayTable, np.ndarray]:
+    """The table with the figures of the best allowed setting in place of forbidden ones, and which setting that is."""
+    value = np.where(allowed, getattr(table, maximize), -np.inf)
+    best = value.argmax(1)
+    instead = np.where(allowed, np.arange(allowed.shape[1])[None, :], best[:, None])
+    parts = (np.take_along_axis(part, instead, axis=1) for part in table.totals)
+    replaced = ReplayTable.of(parts, status_quo=table.status_quo, page_views=table.page_views, settings=table.settings)
+    return replaced, instead
 
 
 def _problem(

@@ -141,7 +141,7 @@ def response_curves(table: ReplayTable, groups: np.ndarray, chosen: np.ndarray, 
                 axis.set_xticks([0.25, 0.5, 1, 2, 4], ["x¼", "x½", "x1", "x2", "x4"])
                 axis.minorticks_off()
             axis.set_ylim(-60, 60)
-            axis.set_title(title)
+            axis.set_title(title, parse_math=False)
         for axis in axes[len(groups) :]:
             axis.set_visible(False)
         axes[0].set_ylabel("change, %")
@@ -173,7 +173,7 @@ def bid_densities(log: AuctionLog, land: Landscapes, keywords: np.ndarray) -> st
             ticks = [t for t in (1, 3, 10, 30, 100, 300, 1000, 3000) if edges[0] <= np.log(t) <= edges[-1]]
             axis.set_xticks(np.log(ticks), [str(t) for t in ticks])
             axis.set_yticks([])
-            axis.set_title(f"{land.keywords[keyword]}")
+            axis.set_title(f"{land.keywords[keyword]}", parse_math=False)
         for axis in axes[: len(keywords)]:
             axis.set_xlabel("rank score, cents at the reference click rate")
         axes[0].legend(frameon=False, fontsize=8)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.stats import t as student_t
 
 from shoal.auction.auction_log import AuctionLog
 from shoal.auction.cluster import cluster_keywords
@@ -20,6 +22,7 @@ from shoal.auction.replay import ReplayTable, Settings, Totals, replay
 from shoal.errors import BadInput
 from shoal.progress import say, task
 from shoal.threads import ordered_map
+from shoal.validation import check_real
 
 STRENGTHS = (3.0, 10.0, 30.0, 100.0, 300.0)  # page views of the cluster's average added to each keyword
 QUICK: dict[str, Any] = {"tol": 1e-3, "seconds": 0.5}  # enough to compare levels: differences are larger than that
@@ -93,23 +96,37 @@ def _try(fitted: ReplayTable, held: ReplayTable, level: Level, goals: dict[str, 
     return np.array(held.under(plan.choice)), np.array(held.baseline())
 
 
-def margins_from(held: HeldOut, limits: dict[str, float], n_errors: float = 2.0) -> dict[str, float]:
-    """By how much to move each limit so that days left out would have kept it, with two standard errors to spare.
+def margins_from(
+    held: HeldOut, limits: dict[str, float], *, probability: float = 0.9, days_ahead: int | None = None
+) -> dict[str, float]:
+    """By how much to move each limit so that all hold together on unseen days with this probability.
 
-    A floor (revenue) must hold in the worst of the three ways of leaving days out, because a market's drift takes it
-    away; a ceiling (mainline ads) as single days left out show it, because drift has not been seen to push a plan above
-    its ceiling. A margin may be negative: figures drawn towards a cluster promise less than they bring, and the limit
-    may then be loosened. No margin foresees the drift of one market: in simulated ones the mean over markets keeps its
-    floor, single ones miss it by up to 3 %.
+    Three things make a plan miss a limit on days it has not seen, and each is estimated from back-tests inside the
+    training days. Optimism: what days left out one at a time missed. Drift: how much more was missed when half of the
+    days were predicted from the other half; the days ahead lie further away, and drift is taken to be a random walk,
+    which grows with the root of the distance. Noise: the spread of single days around their mean, by a t quantile for
+    ``days_ahead`` new days; the probability is shared among the limits (Bonferroni). A margin may be negative: figures
+    drawn towards a cluster promise less than they bring, and the limit may then be loosened.
     """
+    n_days = len(held.by_day)
+    ahead = days_ahead or n_days
+    quantile = float(student_t.ppf(1 - (1 - probability) / max(len(limits), 1), max(n_days - 1, 1)))
     margins = {}
     for name, limit in limits.items():
-        if LIMITS[name][1]:
-            short = limit - (1 + min(held.lift[name], held.later[name], held.earlier[name]))
-        else:
-            short = (1 + held.lift[name]) - limit
-        margins[name] = float(np.clip(short / limit + n_errors * held.error(name), -0.05, 0.2))
+        missed = partial(_missed, name, limit)
+        near, later, earlier = missed(held.lift), missed(held.later), missed(held.earlier)
+        drift = max(later - near, earlier - near, 0.0) * float(np.sqrt((n_days + ahead) / n_days))
+        by_day = np.array([missed(day) for day in held.by_day])
+        spread = float(by_day.std(ddof=1)) if n_days > 1 else 0.0
+        noise = quantile * spread * float(np.sqrt(1 / n_days + 1 / ahead))
+        margins[name] = float(np.clip(near + drift + noise, -0.05, 0.3))
     return margins
+
+
+def _missed(name: str, limit: float, change: dict[str, float]) -> float:
+    """By what fraction of a limit these totals miss it; negative when they keep it."""
+    over = 1 + change[name] - limit
+    return (-over if LIMITS[name][1] else over) / limit
 
 
 def worth(held: HeldOut, limits: dict[str, float], prices: dict[str, float], objective: str) -> float:
@@ -129,6 +146,7 @@ def recommend(
     n_clusters: int | Sequence[int] = 64,
     level: str = "auto",
     margins: str | dict[str, float] = "auto",
+    probability: float = 0.9,
     clicks_from: str = "auto",
     random_state: int = 0,
     table: ReplayTable | None = None,
@@ -142,7 +160,9 @@ def recommend(
     clusters, n_clusters : cluster numbers of the keywords, or how many clusters of landscapes to make; of several
         numbers, held-out days choose (keywords are drawn towards clusters of the first).
     level : "auto" lets held-out days choose; "cluster", "keyword" or "shrunken" (its strength is then chosen).
-    margins : "auto" moves the limits by what held-out days missed; ``{}`` keeps them as they are.
+    margins : "auto" moves the limits by what back-tests inside these days missed, so that on as many new days all of
+        them hold with the given ``probability``; ``{}`` keeps them as they are. What the margins cost is in
+        ``facts["clicks given up"]`` (or revenue, if that is maximized), as a fraction.
     clicks_from : "auto" calibrates click rates if the log counts clicks, else takes its estimates.
     table : a replay of this log made with ``by_day=True``, if there is one already.
     seconds : how long to work on the final choice, at most.
@@ -164,9 +184,17 @@ def recommend(
     tried = _hold_out_all(table, wanted, goals)
     limits, prices = reference.constraints, reference.shadow_prices
     best = max(tried, key=lambda held: worth(held, limits, prices, reference.objective))
-    moved = margins_from(best, limits) if margins == "auto" else dict(margins)  # type: ignore[arg-type]
+    if margins == "auto":
+        check_real("probability", probability, minimum=0.5, maximum=0.999)
+        moved = margins_from(best, limits, probability=probability)
+    else:
+        moved = dict(margins)  # type: ignore[arg-type]
     plan = _plan_with_margins(table.over_days(), best.level, goals, moved, seconds)
+    unguarded = best.level.plan(table.over_days(), goals, seconds=seconds)
+    objective = reference.objective
     plan.facts |= {
+        "probability": probability if margins == "auto" else None,
+        f"{objective} given up": float(unguarded.lift()[objective] - plan.lift()[objective]),
         "level": best.level.name,
         "held out": {
             held.level.name: {**held.lift, "worth": worth(held, limits, prices, reference.objective)} for held in tried

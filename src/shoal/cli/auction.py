@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.options import Quiet, progress_bars
+from shoal.cli.options import Json, Quiet, progress_bars
 
 app = typer.Typer(
     help="From an auction log to back-tested reserve prices.",
@@ -20,7 +20,10 @@ Log = Annotated[
     Path,
     typer.Argument(
         metavar="LOG",
-        help="Folder with bids, auctions and policy tables (Parquet, CSV or JSON lines), as 'simulate' writes.",
+        help="Folder with bids, auctions and policy tables (Parquet, CSV or JSON lines), as 'simulate' writes, or one "
+        "table of bids that has keyword_id and day, too. Columns: bids auction_id, ad_id, bid_cents, ctr, and where "
+        "there are any advertiser_id, section (ml, sb, none), price, clicked; auctions auction_id, keyword_id, day, "
+        "weight; policy keyword_id, reserve, alpha, sidebar_reserve. See --names for other names.",
     ),
 ]
 Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="How many clusters of keywords.")]
@@ -35,6 +38,25 @@ MainlineLimit = Annotated[
 AdsLimit = Annotated[
     float | None, typer.Option("--ad-yield", help="At most this multiple of the log's ads per page view.")
 ]
+KeywordClicks = Annotated[
+    float | None, typer.Option("--keyword-clicks", help="No keyword below this multiple of its clicks, such as 0.8.")
+]
+KeywordRevenue = Annotated[
+    float | None, typer.Option("--keyword-revenue", help="No keyword below this multiple of its revenue, such as 0.8.")
+]
+Probability = Annotated[
+    float, typer.Option("--probability", help="Margins so wide that all limits hold on new days this often.")
+]
+Names = Annotated[
+    list[str] | None, typer.Option("--names", help="Your name of a column: bid_cents=max_cpc (may be repeated).")
+]
+Reserve = Annotated[
+    float | None, typer.Option("--reserve", min=0, help="The mainline reserve in force, when the log has no policy.")
+]
+SidebarReserve = Annotated[float, typer.Option("--sidebar-reserve", min=0, help="With --reserve: that of the sidebar.")]
+Alpha = Annotated[float, typer.Option("--alpha", min=0, help="With --reserve: the exponent of the click rate.")]
+Units = Annotated[str, typer.Option("--units", help="What the log's money is in: cents, or whole (dollars, euros).")]
+Currency = Annotated[str, typer.Option("--currency", help="How to write money, such as USD.")]
 Coordinates = Annotated[
     str, typer.Option("--coordinates", help="logbid+logctr, log_score, or logbid_ctr (the paper's).")
 ]
@@ -70,6 +92,12 @@ def landscape(
     out: Annotated[Path | None, typer.Option("--out", "-o", help="CSV, JSON or Parquet file for the table.")] = None,
     coordinates: Coordinates = "logbid+logctr",
     rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="How many keywords to print.")] = 10,
+    names: Names = None,
+    reserve: Reserve = None,
+    sidebar_reserve: SidebarReserve = 0.0,
+    alpha: Alpha = 1.0,
+    units: Units = "cents",
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Describe every keyword by the distribution of its mainline and sidebar bids.
@@ -78,27 +106,29 @@ def landscape(
     """
     import numpy as np
 
-    from shoal.auction import landscapes, read_log
+    from shoal.auction import landscapes
     from shoal.auction.export import write_table
     from shoal.auction.landscape import COORDINATES
 
     with progress_bars(quiet):
-        land = landscapes(read_log(log), coordinates=coordinates)
-    names = COORDINATES[coordinates]
+        land = landscapes(_read(log, names, reserve, sidebar_reserve, alpha, units), coordinates=coordinates)
+    axes = COORDINATES[coordinates]
     columns: dict[str, Any] = {"keyword_id": land.keywords, "page_views": land.page_views, "shown_bids": land.n_bids}
     columns |= {"mainline share": land.mixtures[:, 0]}
     labels = [
         f"{kind} {name}, {section}"
         for kind in ("mean", "variance")
         for section in ("mainline", "sidebar")
-        for name in names
+        for name in axes
     ]
     columns |= {label: land.mixtures[:, 2 + at] for at, label in enumerate(labels)}
     if out is not None:
         write_table(out, columns)
     shown = np.argsort(-land.page_views, kind="stable")[:rows]
-    _print_columns({name: column[shown] for name, column in columns.items() if not name.startswith("variance")})
-    if land.agrees is not None:
+    _print_columns(
+        {name: column[shown] for name, column in columns.items() if not name.startswith("variance")}, as_json
+    )
+    if land.agrees is not None and not as_json:
         print(f"\n{100 * land.agrees:.2f} % of the logged sections are what the logged policy would have shown.")
 
 
@@ -112,6 +142,12 @@ def cluster(
     method: Annotated[str, typer.Option("--method", help="k-GMM, k-Gauss, k-means, k-bins or random.")] = "k-GMM",
     coordinates: Coordinates = "logbid+logctr",
     seed: Seed = 0,
+    names: Names = None,
+    reserve: Reserve = None,
+    sidebar_reserve: SidebarReserve = 0.0,
+    alpha: Alpha = 1.0,
+    units: Units = "cents",
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Group keywords whose bids look alike.
@@ -120,11 +156,11 @@ def cluster(
     """
     import numpy as np
 
-    from shoal.auction import cluster_keywords, landscapes, read_log
+    from shoal.auction import cluster_keywords, landscapes
     from shoal.auction.export import write_table
 
     with progress_bars(quiet):
-        land = landscapes(read_log(log), coordinates=coordinates)
+        land = landscapes(_read(log, names, reserve, sidebar_reserve, alpha, units), coordinates=coordinates)
         labels = cluster_keywords(land, clusters, method=method, random_state=seed)
     if out is not None:
         write_table(out, {"keyword_id": land.keywords, "cluster": labels})
@@ -137,7 +173,8 @@ def cluster(
             "keywords": np.bincount(labels)[order],
             "page views": views[order],
             "busiest": np.array(busiest),
-        }
+        },
+        as_json,
     )
 
 
@@ -151,6 +188,12 @@ def replay(
         bool, typer.Option("--absolute", help="Common reserves instead of multiples of today's.")
     ] = False,
     reserves: Annotated[int, typer.Option("--reserves", min=1, help="How many reserves to try.")] = 41,
+    names: Names = None,
+    reserve: Reserve = None,
+    sidebar_reserve: SidebarReserve = 0.0,
+    alpha: Alpha = 1.0,
+    units: Units = "cents",
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """What clicks, revenue and mainline ads would have been under every reserve, bids held fixed.
@@ -159,13 +202,13 @@ def replay(
     """
     import numpy as np
 
-    from shoal.auction import Settings, read_log
+    from shoal.auction import Settings
     from shoal.auction import replay as run
     from shoal.auction.export import write_table
     from shoal.auction.recommend import best_clicks
 
     with progress_bars(quiet):
-        logged = read_log(log)
+        logged = _read(log, names, reserve, sidebar_reserve, alpha, units)
         settings = (
             Settings.absolute(logged, n_reserves=reserves) if absolute else Settings.relative(n_reserves=reserves)
         )
@@ -187,7 +230,9 @@ def replay(
         f"{name} %": 100 * (part.sum(0)[middle] / old - 1)
         for name, part, old in zip(("clicks", "revenue", "mainline", "all ads"), table.totals, before, strict=True)
     }
-    _print_columns({name: column[::step] for name, column in {"reserve": settings.reserves, **changes}.items()})
+    _print_columns(
+        {name: column[::step] for name, column in {"reserve": settings.reserves, **changes}.items()}, as_json
+    )
 
 
 @app.command()
@@ -207,36 +252,69 @@ def optimize(
     ] = True,
     clusters: Clusters = 64,
     seed: Seed = 0,
+    keyword_clicks: KeywordClicks = None,
+    keyword_revenue: KeywordRevenue = None,
+    probability: Probability = 0.9,
+    names: Names = None,
+    reserve: Reserve = None,
+    sidebar_reserve: SidebarReserve = 0.0,
+    alpha: Alpha = 1.0,
+    units: Units = "cents",
+    currency: Currency = "",
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Propose reserve prices: the most clicks or revenue within the limits, at the level held-out days prefer.
 
     Example: shoal auction optimize log/ --max clicks --revenue 1.0 --mainline-yield 1.05 --out plan/
     """
-    from shoal.auction import export_plan, read_log, recommend
+    from shoal.auction import export_plan, recommend
     from shoal.auction import replay as run
     from shoal.auction.recommend import best_clicks
 
     goals = _goals(maximize, clicks, revenue, mainline_yield, ad_yield)
+    keyword_limits = {"clicks": keyword_clicks, "revenue": keyword_revenue}
+    goals["keyword_limits"] = {name: limit for name, limit in keyword_limits.items() if limit is not None}
     with progress_bars(quiet):
-        logged = read_log(log)
+        logged = _read(log, names, reserve, sidebar_reserve, alpha, units)
         table = run(logged, by_day=True, clicks_from=best_clicks(logged))
         plan = recommend(
             logged,
             table=table,
             level=level,
             margins="auto" if margins else {},
+            probability=probability,
             n_clusters=clusters,
             random_state=seed,
             **goals,
         )
         files = export_plan(plan, logged, table, out)
-    change = plan.lift()
+    change, held = plan.lift(), plan.facts["held out"][plan.facts["level"]]
+    given_up = plan.facts[f"{plan.objective} given up"]
+    if as_json:
+        _print_json(
+            {
+                "level": plan.facts["level"], "gap": plan.gap, "expected": change, "held_out_before_margins": held,
+                "limits": plan.constraints, "keyword_limits": plan.keyword_limits, "margins": plan.margins,
+                "probability": plan.facts["probability"], "given_up": {plan.objective: given_up},
+                "revenue": {"before": plan.before.revenue / 100, "expected": plan.predicted.revenue / 100,
+                            "currency": currency or None},
+                "files": [str(file) for file in files],
+            }
+        )  # fmt: skip
+        return
     print(f"settings per {plan.facts['level']}; no other choice is better by more than {100 * plan.gap:.4f} %")
     print(f"expected on the log's own days: {_words(change)}")
-    held = plan.facts["held out"][plan.facts["level"]]
+    print(
+        f"revenue: {_money(plan.before.revenue, currency)} before, {_money(plan.predicted.revenue, currency)} expected"
+    )
     print(f"on days left out, before margins: {_words(held)}")
     print("margins built in: " + ", ".join(f"{name} {100 * margin:+.2f} %" for name, margin in plan.margins.items()))
+    if plan.facts["probability"] is not None:
+        print(
+            f"with them every limit holds on new days with probability {plan.facts['probability']:.0%}; they cost "
+            f"{100 * given_up:.2f} % of {plan.objective}"
+        )
     print("bids are held fixed: try the reserves on a part of the traffic first")
     print("\n".join(str(file) for file in files))
 
@@ -255,20 +333,39 @@ def report(
     ] = None,
     clusters: Clusters = 64,
     seed: Seed = 0,
+    names: Names = None,
+    reserve: Reserve = None,
+    sidebar_reserve: SidebarReserve = 0.0,
+    alpha: Alpha = 1.0,
+    units: Units = "cents",
+    currency: Currency = "",
+    as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit on the first half of the days, try on the second, and write a page about it.
 
     Example: shoal auction report log/ --out report.html
     """
-    from shoal.auction import read_log
     from shoal.auction.demo import propose_and_report
 
     goals = _goals(maximize, clicks, revenue, mainline_yield, ad_yield)
     with progress_bars(quiet):
         found = propose_and_report(
-            read_log(log), out, n_clusters=clusters, random_state=seed, keywords=keyword or (), **goals
+            _read(log, names, reserve, sidebar_reserve, alpha, units),
+            out,
+            n_clusters=clusters,
+            random_state=seed,
+            keywords=keyword or (),
+            **goals,
         )
+    if as_json:
+        results = found.evaluation.results
+        _print_json(
+            {"report": str(found.report.resolve()), "currency": currency or None,
+             "methods": {result.method: {"in_sample": result.in_sample, "held_out": result.held_out,
+                                         "why_not": result.why_not} for result in results}}
+        )  # fmt: skip
+        return
     print(found.evaluation.table())
     print(
         f"\n{found.evaluation.warning}\n\nreport:  {found.report.resolve()}    (opens in any browser, no "
@@ -296,6 +393,27 @@ def demo(
     print(f"report:  {found.report.resolve()}    (opens in any browser, no network needed)")
 
 
+def _read(
+    log: Path, names: list[str] | None, reserve: float | None, sidebar_reserve: float, alpha: float, units: str
+) -> Any:
+    """The log under the user's names, units and policy."""
+    from shoal.auction import read_log
+    from shoal.errors import BadInput
+
+    wrong = [word for word in names or () if word.count("=") != 1 or not all(word.split("="))]
+    if wrong:
+        raise BadInput(f"--names {wrong[0]} is not of the form column=your_name, such as bid_cents=max_cpc.")
+    if units not in ("cents", "whole"):
+        raise BadInput(f"--units is {units!r}; choose cents or whole.")
+    policy = None if reserve is None else {"alpha": alpha, "reserve": reserve, "sidebar_reserve": sidebar_reserve}
+    pairs = dict(word.split("=") for word in names or ())
+    return read_log(log, policy=policy, names=pairs, cents_per_unit=100.0 if units == "whole" else 1.0)
+
+
+def _money(cents: float, currency: str) -> str:
+    return f"{cents / 100:,.2f} {currency}".strip()
+
+
 def _goals(
     maximize: str, clicks: float | None, revenue: float | None, mainline_yield: float | None, ad_yield: float | None
 ) -> dict[str, Any]:
@@ -308,8 +426,18 @@ def _words(change: dict[str, float]) -> str:
     return ", ".join(f"{word} {100 * change[name]:+.2f} %" for name, word in names.items())
 
 
-def _print_columns(columns: dict[str, Any]) -> None:
-    """A plain table on standard output."""
+def _print_json(value: Any) -> None:
+    import json
+
+    print(json.dumps(value, indent=1, default=lambda number: number.item()))
+
+
+def _print_columns(columns: dict[str, Any], as_json: bool = False) -> None:
+    """A plain table on standard output, or a list of its rows."""
+    if as_json:
+        rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+        _print_json([dict(zip(columns, row, strict=True)) for row in rows])
+        return
     cells = {name: [name, *(_cell(value) for value in column)] for name, column in columns.items()}
     widths = {name: max(map(len, column)) for name, column in cells.items()}
     for line in zip(*cells.values(), strict=True):
