@@ -142,7 +142,6 @@ def test_running_sums_stay_near_a_full_recomputation(seed):
     again = refreshed(profiles)
     # Since the last refresh a mass has grown by 5 % at most, so its default would be 5 % smaller, for each feature.
     np.testing.assert_allclose(profiles.base, again.base, atol=0.06 * 12)
-    assert (np.abs(profiles.log_ratio - again.log_ratio) < 0.3).all()
 
 
 def test_all_that_was_read_is_accounted_for():

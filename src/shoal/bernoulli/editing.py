@@ -80,12 +80,12 @@ def joined(profiles: Profiles, n_clusters: int, pinned: np.ndarray) -> tuple[Pro
     while True:
         first, second = near_pairs(profiles, least_cosine=0.02)
         lost = evidence_lost(profiles, first, second) if first.size else np.zeros(0)
-        too_many = profiles.n_clusters - n_clusters
+        few = max(profiles.n_clusters - n_clusters + 7, 0) // 8  # of those that lose: a merger changes the others
         pairs: list[Merger] = []
         taken: set[int] = set()
         for at in np.argsort(lost, kind="stable"):
             a, b = int(first[at]), int(second[at])
-            if lost[at] > 0 and len(pairs) >= max(too_many, 0):
+            if lost[at] > 0 and len(pairs) >= few:
                 break
             if a in taken or b in taken or (pinned[a] and pinned[b]):
                 continue

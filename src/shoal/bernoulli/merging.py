@@ -139,18 +139,21 @@ def disjoint(
 
 
 def evidence_lost(profiles: Profiles, first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Log evidence of all Betas lost when the clusters of each pair become one."""
-    alone = _log_evidence(profiles)
-    return np.asarray(alone[first] + alone[second] - _log_evidence(pair_profiles(profiles, first, second)))
+    """Log evidence of all Betas lost when the clusters of each pair become one.
 
+    Over the features of which either has an entry; what a default holds of them counts as its own.
+    """
+    pair, feature, hits = _hits_of(profiles, first, second)
+    b, s = profiles.background[feature], profiles.strength
 
-def _log_evidence(profiles: Profiles) -> np.ndarray:
-    """Log evidence of each cluster's entries, over that of a cluster without entries."""
-    used = profiles.n_entries
-    b = profiles.background[profiles.feature[:used]]
-    terms = betaln(profiles.alphas(), profiles.betas()) - betaln(profiles.strength * b, profiles.strength * (1 - b))
-    absent = profiles.mass[profiles.cluster[:used]] * np.log1p(-b) + profiles.hits[:used] * logit(b)
-    return np.bincount(profiles.cluster[:used], weights=terms - absent, minlength=profiles.n_rows)
+    def evidence(hits: np.ndarray, mass: np.ndarray) -> np.ndarray:
+        absent = np.maximum(mass - hits, 0.0)
+        return np.asarray(betaln(s * b + hits, s * (1 - b) + absent) - betaln(s * b, s * (1 - b)))
+
+    masses = [profiles.mass[side][pair] for side in (first, second)]
+    lost = evidence(hits[0], masses[0]) + evidence(hits[1], masses[1])
+    lost -= evidence(hits[0] + hits[1], masses[0] + masses[1])
+    return np.bincount(pair, weights=lost, minlength=first.size)
 
 
 def near_pairs(profiles: Profiles, least_cosine: float = LEAST_COSINE) -> tuple[np.ndarray, np.ndarray]:
@@ -257,17 +260,16 @@ def _after(values: np.ndarray, pairs: list[Merger]) -> np.ndarray:
 
 def pair_profiles(profiles: Profiles, first: np.ndarray, second: np.ndarray) -> Profiles:
     """One cluster for each pair: counts add up, and an entry that one of them lacks comes out of its default."""
-    own = entries_by_row(profiles, np.ones(profiles.n_entries))
-    union = (own[first] + 2 * own[second]).tocoo()  # 1: only the first has an entry, 2: only the second, 3: both
+    union = _union(profiles, first, second)
     pair, feature = union.row, union.col
     sums = {
-        name: _at(entries_by_row(profiles, getattr(profiles, name)[: profiles.n_entries]), first, second, union)
+        name: _at(profiles, name, first, union) + _at(profiles, name, second, union)
         for name in ("hits", "hits_from_default", "loss")
     }
     default_hits = profiles.default_hits[first] + profiles.default_hits[second]
-    for lacking, rows in ((2, first), (1, second)):
+    for side, lacking in ((first, 2), (second, 1)):
         spots = np.flatnonzero(union.data == lacking)
-        handed = _from_default(profiles, rows[pair[spots]], feature[spots])
+        handed = _from_default(profiles, side[pair[spots]], feature[spots])
         sums["hits"][spots] += handed
         sums["hits_from_default"][spots] += handed
         np.subtract.at(default_hits, pair[spots], handed)
@@ -285,17 +287,35 @@ def pair_profiles(profiles: Profiles, first: np.ndarray, second: np.ndarray) -> 
     return linked(profiles._replace(**slots, **by_row, head=head, used=np.array([n])))
 
 
-def _at(values: sp.csr_matrix, first: np.ndarray, second: np.ndarray, union: sp.coo_matrix) -> np.ndarray:
-    """Sums of a value over both clusters of each pair, at the entries of ``union``, whose order is kept."""
-    n_features = values.shape[1]
-    key = union.row.astype(np.int64) * n_features + union.col
+def _union(profiles: Profiles, first: np.ndarray, second: np.ndarray) -> sp.coo_matrix:
+    """The features of each pair; 1: only the first has an entry, 2: only the second, 3: both."""
+    own = entries_by_row(profiles, np.ones(profiles.n_entries))
+    return (own[first] + 2 * own[second]).tocoo()
+
+
+def _hits_of(
+    profiles: Profiles, first: np.ndarray, second: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, list[np.ndarray]]:
+    """For each feature of each pair, the hits of either cluster, where it has no entry out of its default."""
+    union = _union(profiles, first, second)
+    hits = []
+    for side, lacking in ((first, 2), (second, 1)):
+        values = _at(profiles, "hits", side, union)
+        spots = np.flatnonzero(union.data == lacking)
+        values[spots] = _from_default(profiles, side[union.row[spots]], union.col[spots])
+        hits.append(values)
+    return union.row, union.col, hits
+
+
+def _at(profiles: Profiles, name: str, rows: np.ndarray, union: sp.coo_matrix) -> np.ndarray:
+    """A field of the entries of one cluster for each pair, at the features of ``union``, whose order is kept."""
+    key = union.row.astype(np.int64) * profiles.n_features + union.col
     order = np.argsort(key, kind="stable")
-    total = np.zeros(key.size)
-    for rows in (first, second):
-        part = values[rows].tocoo()
-        spots = order[np.searchsorted(key[order], part.row.astype(np.int64) * n_features + part.col)]
-        total[spots] += part.data
-    return total
+    part = entries_by_row(profiles, getattr(profiles, name)[: profiles.n_entries])[rows].tocoo()
+    found = np.searchsorted(key[order], part.row.astype(np.int64) * profiles.n_features + part.col)
+    values = np.zeros(key.size)
+    values[order[found]] = part.data
+    return values
 
 
 def _from_default(profiles: Profiles, rows: np.ndarray, features: np.ndarray) -> np.ndarray:

@@ -8,7 +8,7 @@ from scipy.special import logit
 
 from shoal.bernoulli.adf import Block, responsibilities_of
 from shoal.bernoulli.entries_kernels import GRID
-from shoal.bernoulli.merging import Merger, evidence_lost, merged_rows, near_pairs
+from shoal.bernoulli.merging import Merger, gains_of, merged_rows, near_pairs
 from shoal.bernoulli.profiles import Profiles, rebuilt, with_entries, with_new_rows
 from shoal.bernoulli.scoring import log_total_weight
 from shoal.bernoulli.seeding import far_apart
@@ -64,14 +64,14 @@ class Candidates:
 
 
 def with_new_clusters(
-    profiles: Profiles, block: Block, n_most: int, rng: np.random.Generator, pinned: np.ndarray
+    profiles: Profiles, block: Block, n_most: int, rng: np.random.Generator, pinned: np.ndarray, past: Block | None
 ) -> tuple[Profiles, Block, list[Merger], int]:
     """Add clusters for rows that are poorly explained.
 
     The rows that a new cluster was made of belong to it: their weights are reduced by what it took. Where ``n_most``
-    clusters are there already, the two that lose least are merged first, if less is lost with each row learned than
-    the new cluster earns with each row. Returns the profiles, the rows still to learn, the mergers and the number of
-    new clusters, which come last.
+    clusters are there already, two that lose least are merged first, if less is lost on all rows so far (``past``, a
+    sample whose weights stand for all) than the new cluster earns on the rows it was not made of. Returns the profiles,
+    the rows still to learn, the mergers and the number of new clusters, which come last.
     """
     n = block.rows.shape[0]
     if n < 2 * LEAST_ROWS:
@@ -87,8 +87,7 @@ def with_new_clusters(
     n_free = n_most - profiles.n_clusters
     mergers: list[Merger] = []
     if chosen.size > n_free:
-        per_row = earned / max(block.weights[other].sum(), 1e-300)
-        profiles, mergers = _with_room(profiles, per_row[max(n_free, 0) :], pinned)
+        profiles, mergers = _with_room(profiles, earned[max(n_free, 0) :], pinned, past)
         chosen = chosen[: max(n_free, 0) + len(mergers)]
     if not chosen.size:
         return profiles, block, mergers, 0
@@ -136,20 +135,22 @@ def _earning(
 
 
 def _with_room(
-    profiles: Profiles, per_row: np.ndarray, pinned: np.ndarray
-) -> tuple[Profiles, list[Merger]]:  # fmt: skip
-    """Merge, for each new cluster, the pair that loses least, as long as that is less than the new one earns."""
+    profiles: Profiles, earned: np.ndarray, pinned: np.ndarray, past: Block | None
+) -> tuple[Profiles, list[Merger]]:
+    """Merge, for each new cluster, the pair that loses least on past rows, as long as the new one earns more."""
     mergers: list[Merger] = []
     pinned = pinned.copy()
-    for earned in per_row:
+    if past is None:
+        return profiles, mergers
+    for nats in earned:
         first, second = near_pairs(profiles, LEAST_COSINE)
         free = ~(pinned[first] | pinned[second])
         first, second = first[free], second[free]
         if not first.size:
             break
-        lost = evidence_lost(profiles, first, second) / max(float(profiles.mass.sum()), 1.0)
-        best = int(np.argmin(lost))
-        if lost[best] >= earned:
+        gains = gains_of(profiles, first, second, past)
+        best = int(np.argmax(gains))
+        if -gains[best] >= nats:
             break
         a, b = int(first[best]), int(second[best])
         step = Merger(a, b) if profiles.mass[a] >= profiles.mass[b] else Merger(b, a)

@@ -46,6 +46,8 @@ from shoal.bernoulli.statistics import seen_in
 CHUNK = 1000  # rows that are filtered together
 KEPT_BACK = 0.1  # share of the rows of a start that are learned after it, so that it can be examined and calibrated
 LEAST_KEPT_BACK = 100
+LEAST_OF_FULL = 0.75  # share of the reservoir that the last start must have had
+MOST_PAST = 2000  # rows of the reservoir that stand for all
 BETTER = 0.02  # nats a row by which a new start must be better
 LEAST_TO_COMPARE = 500  # rows
 
@@ -109,8 +111,9 @@ class StreamLearner:
 
     def _chunk(self, block: Block) -> None:
         n = self.state.n_rows + block.rows.shape[0]
-        again = self._holds_all and 2 * self.state.n_started <= n <= self.size and not self.roster.pinned
-        if self.profiles is None or again:
+        doubled = 2 * self.state.n_started <= n <= self.size
+        full = n == self.size and self.state.n_started < LEAST_OF_FULL * n  # the last start that has all rows
+        if self.profiles is None or (self._holds_all and (doubled or full) and not self.roster.pinned):
             return self._start(block)
         doubled = n >= 2 * self.state.n_started and block.rows.shape[0] >= LEAST_TO_COMPARE
         if doubled and self.options.adapt and not self.roster.pinned and self.state.rows.shape[0] == self.size:
@@ -198,12 +201,22 @@ class StreamLearner:
     def _make_new_clusters(self, block: Block) -> Block:
         assert self.profiles is not None
         self.profiles, block, mergers, n_new = with_new_clusters(
-            self.profiles, block, self.options.n_clusters, self.rng, self._pinned
+            self.profiles, block, self.options.n_clusters, self.rng, self._pinned, self._past()
         )
         self._note(mergers)
         if n_new:
             self.roster.add(n_new)
         return block
+
+    def _past(self) -> Block | None:
+        """Some rows of the reservoir, with weights that stand for all rows so far; None without a reservoir."""
+        n = self.state.rows.shape[0]
+        if n < MOST_PAST and not self._holds_all:
+            return None
+        some = self.rng.permutation(n)[:MOST_PAST]
+        weights = self.state.weights[some]
+        scale = float(self.profiles.mass.sum()) / max(float(weights.sum()), 1e-300) if self.profiles else 1.0
+        return Block(self.state.rows[some], weights * scale)
 
     def _note(self, mergers: list[Merger]) -> None:
         note_mergers(self.roster, mergers, 0 if self.profiles is None else self.profiles.n_clutter)
