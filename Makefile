@@ -22,8 +22,9 @@ bench: $(VENV)/.bench-ready   ## speed, memory and quality beside the rivals; re
 	$(BIN)/python benchmarks/run.py
 
 MINUTES ?= 10
-fuzz: $(VENV)/.test-ready   ## damage model files at random for MINUTES=10, with bounds checks in the kernels
+fuzz: $(VENV)/.test-ready   ## odd model files, matrices and options for MINUTES=10 each, with bounds checks in the kernels
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py model-files --minutes $(MINUTES) --seed $$(date +%s) --keep fuzz-failures
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py estimators --minutes $(MINUTES) --seed $$(date +%s)
 
 dist: $(VENV)/.test-ready   ## a wheel that brings its kernels compiled for this platform; some 4 minutes
 	SHOAL_BUILD_LEVELS=x86-64-v3 $(BIN)/python -m hatchling build -t wheel -d dist
@@ -62,6 +63,6 @@ $(VENV)/.docs-ready: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.demo-ready
 
 clean:           ## remove what the targets made
-	rm -rf $(VENV) .browser-ready dist demo docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .browser-ready dist demo fuzz-failures docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .PHONY: help demo test lint bench dist fuzz serve docs browser clean

@@ -1,11 +1,14 @@
 """Random damage of the kinds that an enemy could do, until the time is up.
 
     python tools/fuzz.py model-files --minutes 10 [--seed 0] [--trials 100] [--models kmeans,stream]
+    python tools/fuzz.py estimators --minutes 10 [--models SphericalKMeans]
     make fuzz MINUTES=60
 
 ``model-files``: a model is saved, its JSON and arrays are changed, and it is written again with a right checksum. Then
 it is loaded, asked, taught and saved. Right is: refused with a ShoalError, or used. Wrong is: a crash, a hang, an error
 that is not shoal's own (an IndexError of a kernel with bounds checks among them).
+
+``estimators``: tools/fuzz_estimators.py.
 
 Each trial runs in a forked process with a limit of time and memory. Run it with NUMBA_BOUNDSCHECK=1, as ``make fuzz``
 does, to notice what would go unnoticed. Every wrong trial is printed with the seed that makes it again
@@ -28,13 +31,15 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import fuzz_estimators
 import numpy as np
 import scipy.sparse as sp
 
-SECONDS = 20  # for one trial; an honest one takes a fraction of one
+CPU_SECONDS, SECONDS = 40, 400  # for one trial; an honest one takes less than one, and compiling may take ten
 MEMORY = 6 << 30
 EXTREMES = (-1, 0, 1, 2, 255, 2**31 - 1, -(2**31), 2**62, -(2**62), 10**6, float("nan"), float("inf"), 1e300, -1e300)
 LEAVES: tuple[Any, ...] = (None, True, -1, 0, 2**40, 1e300, "", "text", [], {}, [1, 2], {"$": "tuple", "items": []})
@@ -43,11 +48,11 @@ LEAVES: tuple[Any, ...] = (None, True, -1, 0, 2**40, 1e300, "", "text", [], {}, 
 def main() -> int:
     """Run trials and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", choices=["model-files"])
+    parser.add_argument("target", choices=["model-files", "estimators"])
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--trials", type=int, default=10**9)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--models", default=",".join(MAKERS))
+    parser.add_argument("--models", default=None)
     parser.add_argument("--keep", type=Path, default=None)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
@@ -57,20 +62,29 @@ def main() -> int:
 
 def run(folder: Path, options: argparse.Namespace) -> int:
     """Trials in turn over the models; 1 if one was wrong."""
-    names = [name for name in options.models.split(",") if prepare(name, folder)]
-    wrong = options.models.count(",") + 1 - len(names)
+    if options.target == "estimators":
+        names = options.models.split(",") if options.models else list(fuzz_estimators.NAMES)
+        wrong = 0
+        fuzz_estimators.compile_kernels(names)
+    else:
+        wanted = options.models.split(",") if options.models else list(MAKERS)
+        names = [name for name in wanted if prepare(name, folder)]
+        wrong = len(wanted) - len(names)
     counts: dict[str, collections.Counter[str]] = {name: collections.Counter() for name in names}
     end = time.monotonic() + 60 * options.minutes
     for seed in range(options.seed, options.seed + options.trials if names else options.seed):
         if time.monotonic() > end:
             break
         name = names[seed % len(names)]
-        outcome, detail = in_fork(lambda name=name, seed=seed: trial(name, folder, seed))
+        if options.target == "estimators":
+            outcome, detail = in_fork(partial(fuzz_estimators.trial, name, seed))
+        else:
+            outcome, detail = in_fork(partial(trial, name, folder, seed))
         counts[name][outcome] += 1
         if outcome not in ("refused", "used", "refused later"):
             wrong += 1
             print(f"seed {seed} {name}: {outcome}: {detail}", flush=True)
-            if options.keep is not None:
+            if options.keep is not None and options.target == "model-files":
                 options.keep.mkdir(parents=True, exist_ok=True)
                 shutil.copy(folder / "changed.shoal", options.keep / f"{name}-{seed}.shoal")
     for name, found in counts.items():
@@ -85,6 +99,7 @@ def in_fork(work: Callable[[], tuple[str, str]]) -> tuple[str, str]:
     if not child:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(SECONDS)
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         try:
             os.write(writer, json.dumps(work()).encode()[:60_000])
@@ -96,7 +111,8 @@ def in_fork(work: Callable[[], tuple[str, str]]) -> tuple[str, str]:
     status = os.waitpid(child, 0)[1]
     if os.WIFSIGNALED(status):
         number = os.WTERMSIG(status)
-        return ("hang" if number == signal.SIGALRM else "crash"), signal.Signals(number).name
+        hangs = (signal.SIGALRM, signal.SIGXCPU, signal.SIGKILL)  # the last where the limit of CPU time is a hard one
+        return ("hang" if number in hangs else "crash"), signal.Signals(number).name
     outcome, detail = json.loads(said) if said else ("crash", "ended without a word")
     return outcome, detail
 
