@@ -29,8 +29,8 @@ fuzz: $(VENV)/.test-ready   ## odd model files, matrices and options for MINUTES
 dist: $(VENV)/.test-ready   ## a wheel that brings its kernels compiled for this platform; some 4 minutes
 	SHOAL_BUILD_LEVELS=x86-64-v3 $(BIN)/python -m hatchling build -t wheel -d dist
 
-serve: demo   ## look at the demo's report in a browser, at http://127.0.0.1:8000/report.html
-	$(BIN)/python -m http.server --bind 127.0.0.1 --directory demo 8000
+serve: $(VENV)/.service-ready demo   ## explore the demo's model and teach it, at http://127.0.0.1:8000
+	$(BIN)/shoal serve demo/debian.shoal
 
 docs: $(VENV)/.docs-ready   ## the API reference, from the docstrings, into docs/_build
 	$(BIN)/pdoc --docformat numpy --output-directory docs/_build shoal '!shoal.cli' '!shoal.__main__'
@@ -50,9 +50,13 @@ $(VENV)/.demo-ready: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[report]'
 	@touch $@
 
+$(VENV)/.service-ready: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet -e '.[report,service]'
+	@touch $@ $(VENV)/.demo-ready
+
 $(VENV)/.test-ready: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[test]'
-	@touch $@ $(VENV)/.demo-ready
+	@touch $@ $(VENV)/.demo-ready $(VENV)/.service-ready
 
 $(VENV)/.bench-ready: pyproject.toml | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -e '.[bench]'

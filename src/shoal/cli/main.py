@@ -22,6 +22,7 @@ from shoal.cli.plan import plan
 from shoal.cli.report import report
 from shoal.cli.serve import serve
 from shoal.cli.show import show
+from shoal.cli.stream import stream
 from shoal.cli.suggest import suggest
 from shoal.cli.warm_up import warm_up
 
@@ -34,7 +35,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, plan, fit, learn, assign, show, suggest, edit, merge, evaluate, report, serve, warm_up):
+for command in (demo, plan, fit, learn, assign, show, suggest, edit, merge, evaluate, report, stream, serve, warm_up):
     app.command()(command)
 app.add_typer(auction.app, name="auction")
 
@@ -55,9 +56,9 @@ def _options(
 
 def run() -> None:
     """The console script. Exit code 0: done. 1: stopped early or a bug. 2: the input, an option or the system."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # names that the terminal's encoding lacks are written as escapes
-            stream.reconfigure(errors="backslashreplace")
+    for output in (sys.stdout, sys.stderr):
+        if hasattr(output, "reconfigure"):  # names that the terminal's encoding lacks are written as escapes
+            output.reconfigure(errors="backslashreplace")
     try:
         try:
             app()

@@ -90,7 +90,7 @@ def serve(
     if check is not None:
         _check(check)
         return
-    place = follow or folder or _folder_of(model_file)
+    place = follow or folder or folder_of(model_file)
     if backup is not None:
         _backup(place, backup)
         return
@@ -106,7 +106,7 @@ def serve(
         "batch_items": batch_items,
         "trim": not keep_journal,
     }
-    start = None if follow else _model_to_start(model_file, place, new, model, clusters, settings or [])
+    start = None if follow else model_to_start(model_file, place, new, model, clusters, settings or [])
     _run(place, start, follow is not None, host, port, workers, limits, tokens, storage, log_level)
 
 
@@ -158,14 +158,14 @@ def _announce(service: Any, url: str) -> None:
     print("\n".join(f"shoal: {line}" for line in lines), file=sys.stderr, flush=True)
 
 
-def _folder_of(model_file: Path | None) -> Path:
+def folder_of(model_file: Path | None) -> Path:
     """Where a service keeps its things: the folder given, or one next to the model file."""
     if model_file is None:
         raise BadInput("give a model file, or --new with --dir, or --follow DIR. See shoal serve --help.")
     return model_file if model_file.is_dir() else model_file.with_name(model_file.name + ".service")
 
 
-def _model_to_start(
+def model_to_start(
     model_file: Path | None, place: Path, new: bool, model: Model, clusters: int | None, settings: list[str]
 ) -> Estimator | None:
     """What a new folder starts from; None where the folder already holds a service."""

@@ -52,10 +52,15 @@ class Learner:
         self._apply(self.state, batch)
         return True
 
+    @property
+    def n_to_begin(self) -> int:
+        """Items that a new model needs before it begins."""
+        return max(self.state.n_first(), self._needed)
+
     def _can_begin(self, batch: list[Entry]) -> bool:
         """Whether a new model can learn its first batch; if not, it is asked again when there is more."""
         n_items = sum(len(entry.body) for entry in batch)
-        if n_items < max(self.state.n_first(), self._needed):
+        if n_items < self.n_to_begin:
             return False
         trial = self.state.copy()
         self._apply(trial, batch)
@@ -67,7 +72,7 @@ class Learner:
     def _next_entries(self, at: int) -> list[Entry]:
         """The next edit, or the entries to learn before it, up to a full batch."""
         batch: list[Entry] = []
-        most = self.batch_items if self.state.is_fitted else max(self.batch_items, self.state.n_first(), self._needed)
+        most = self.batch_items if self.state.is_fitted else max(self.batch_items, self.n_to_begin)
         n_items = 0
         for entry in self.journal.entries(at):
             if entry.kind == "edit":

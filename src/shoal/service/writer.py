@@ -189,6 +189,11 @@ class Writer:
         return self._written_items - self.learner.state.record.n_items - self.learner.state.record.n_refused
 
     @property
+    def n_to_begin(self) -> int:
+        """Items that a new model needs before it begins."""
+        return self.learner.n_to_begin
+
+    @property
     def n_waiting(self) -> int:
         """Requests that wait to be written."""
         return self._queue.qsize()
