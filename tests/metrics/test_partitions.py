@@ -142,3 +142,18 @@ def test_owner_entropy_by_hand():
 def test_errors_name_the_argument(call, message):
     with pytest.raises(BadInput, match=message):
         call()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_owner_information_is_what_entropy_loses(seed):
+    rng = np.random.default_rng(seed)
+    owners, found = rng.integers(5, size=200), rng.integers(-1, 4, size=200)
+    expected = oracle.entropy(found) - oracle.owner_entropy(owners, found)
+    assert metrics.owner_information(owners, found) == pytest.approx(expected, abs=1e-12)
+    assert metrics.owner_information(owners, owners * 0) == 0
+    assert metrics.owner_information([], []) == 0
+    assert metrics.effective_number_of_clusters(found[found >= 0]) == pytest.approx(
+        math.exp(oracle.entropy(found[found >= 0]))
+    )
+    assert metrics.effective_number_of_clusters(found) == metrics.effective_number_of_clusters(found[found >= 0])
+    assert metrics.effective_number_of_clusters([-1, -1]) == 0

@@ -19,7 +19,7 @@ from shoal.bernoulli.profiles import Profiles
 from shoal.bernoulli.suggestion import suggested
 from shoal.errors import BadInput
 
-MOST_ROWS = 600  # of the sample; each is used twice
+MOST_ROWS = 400  # of the sample; each is used twice
 N_SUGGESTED = 10
 LEAST_SUGGESTIONS = 50  # from which there is something to learn
 SHARES_HIDDEN = (0.7, 0.5, 0.3, 0.15)

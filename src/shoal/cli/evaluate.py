@@ -47,4 +47,6 @@ def evaluate(
         facts = {f"vi_{unit}" if name == "vi" else name: value for name, value in found.items()} | facts
     if flags.owner is not None:
         facts["owner_entropy"] = metrics.owner_entropy(dataset.owners, labels)
+        facts["owner_information"] = metrics.owner_information(dataset.owners, labels)
+        facts["effective_clusters"] = metrics.effective_number_of_clusters(labels)
     print_json(facts) if as_json else print_facts(facts)

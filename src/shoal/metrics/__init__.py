@@ -12,7 +12,7 @@ All of them take memory in proportion to the number of items.
 
 from shoal.metrics.cohesion import silhouette, silhouette_samples
 from shoal.metrics.evaluation import evaluate
-from shoal.metrics.owners import owner_entropy
+from shoal.metrics.owners import effective_number_of_clusters, owner_entropy, owner_information
 from shoal.metrics.pairs import PairRates, PairROC, pair_rates, pair_roc, same_cluster_matrix
 from shoal.metrics.partitions import (
     BCubed,
@@ -42,6 +42,8 @@ __all__ = [
     "PairROC",
     "same_cluster_matrix",
     "owner_entropy",
+    "owner_information",
+    "effective_number_of_clusters",
     "silhouette",
     "silhouette_samples",
     "recall_at",

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.metrics.owners import owner_entropy
+from shoal.metrics.owners import effective_number_of_clusters, owner_entropy, owner_information
 from shoal.metrics.pairs import rates_of
 from shoal.metrics.partitions import ari_of, b_cubed_of, nmi_of, purity_of, v_of, vi_of
 from shoal.metrics.tables import coded, pair_counts
@@ -36,6 +36,7 @@ def evaluate(
         "unassigned": int((coded(labels, "labels")[0] < 0).sum()),
         "classes": len(coded(truth, "truth")[1]),
         "clusters": len(coded(labels, "labels")[1]),
+        "effective_clusters": effective_number_of_clusters(labels),
         "nmi": nmi_of(table, "arithmetic"),
         "nmi_geometric": nmi_of(table, "geometric"),
         "ari": ari_of(table),
@@ -52,6 +53,7 @@ def evaluate(
     }
     if owners is not None:
         scores["owner_entropy"] = owner_entropy(owners, labels, base=base)
+        scores["owner_information"] = owner_information(owners, labels, base=base)
         if clutter is not None:
             scores["owner_entropy_without_clutter"] = owner_entropy(owners, labels, clutter=clutter, base=base)
     return {name: value if isinstance(value, int) else float(np.float64(value)) for name, value in scores.items()}
