@@ -37,8 +37,8 @@ def save(path: str | os.PathLike[str], model: Estimator, dataset: Any = None) ->
 
     With ``dataset``, the file also keeps its vocabulary, the recipe by which it was read (so that new rows can be read
     the same way) and where it came from. The file appears whole or not at all: whatever happens meanwhile, what
-    was at ``path`` before stays until the new file is safely on disk. It is then replaced by renaming: a write-protected
-    file is replaced, too, and a hard link keeps the old content.
+    was at ``path`` before stays until the new file is safely on disk. It is then replaced by renaming: so is a
+    write-protected file, and a hard link keeps the old content.
 
     >>> import tempfile, numpy as np
     >>> from shoal import SphericalKMeans, load, save
