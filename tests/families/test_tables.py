@@ -22,7 +22,7 @@ from shoal.errors import BadInput
 from shoal.families import ExponentialFamilyMixture
 from shoal.families.distributions.columns import NUMBER_PRIOR
 from shoal.families.distributions.table import TableFamily
-from shoal.families.kernels.column_kernels import fit_dirichlet, log_integral
+from shoal.families.kernels.dirichlet_kernels import fit_dirichlet, log_integral
 from shoal.families.kernels.table_kernels import LabelPrior
 from shoal.families.samplers.table_gibbs import TableChain
 

@@ -4,6 +4,14 @@ from shoal.families.distributions.bernoulli import Bernoulli
 from shoal.families.distributions.gaussian import Gaussian
 from shoal.families.distributions.multinomial import Multinomial
 from shoal.families.distributions.poisson import Poisson
-from shoal.families.mixture import ExponentialFamilyMixture, StuckSampler
+from shoal.families.mixture import ChainsDisagree, ExponentialFamilyMixture, StuckSampler
 
-__all__ = ["ExponentialFamilyMixture", "Bernoulli", "Gaussian", "Multinomial", "Poisson", "StuckSampler"]
+__all__ = [
+    "ChainsDisagree",
+    "ExponentialFamilyMixture",
+    "Bernoulli",
+    "Gaussian",
+    "Multinomial",
+    "Poisson",
+    "StuckSampler",
+]

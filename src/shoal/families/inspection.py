@@ -22,11 +22,12 @@ from shoal.base import (
     validate_rows,
 )
 from shoal.errors import BadInput
-from shoal.families import statistics
+from shoal.families import posterior, statistics
 from shoal.families.consensus import consensus
 from shoal.families.distributions import descriptions
 from shoal.families.distributions.counts import Best, CountFamily
 from shoal.families.distributions.descriptions import Imputed
+from shoal.families.distributions.gaussian import Gaussian
 from shoal.families.distributions.registry import COUNTS, family_class, table_families
 from shoal.families.distributions.table import TableFamily, TableRows
 from shoal.families.hierarchy import Hierarchy, build
@@ -174,6 +175,75 @@ class FittedMixture(Estimator):
         ]
         return joined(drawn), self.roster_.ids[clusters]
 
+    # --- parameters ---------------------------------------------------------------------------------------------------
+
+    @property
+    def relabeled_samples_(self) -> np.ndarray:
+        """The kept labelings in the numbers of the best one, so that averages over draws are over the same cluster."""
+        check_is_fitted(self)
+        return posterior.relabeled(self.samples_, self.trace_labels())
+
+    def trace_labels(self) -> np.ndarray:
+        """Labels of the fitted rows as rows of the model."""
+        if self.samples_.shape[1] != len(self.labels_):
+            raise BadInput("the kept samples are of the rows of the last fit; rows have been learned since.")
+        return np.searchsorted(self.roster_.ids, self.labels_)
+
+    def credible_intervals(self, share: float = 0.9) -> dict[str, posterior.Interval]:
+        """Posterior means with central intervals: ``weights`` (over the kept draws), ``means`` of each feature given
+        the labels, and ``variances`` of diagonal and spherical measurements."""
+        check_is_fitted(self)
+        check_real("share", share, minimum=0.0, maximum=1.0, strict=True)
+        model, samples = self._model(), None
+        if self.samples_.shape[1] == len(self.labels_) == int(self.stats_.size.sum()):
+            samples = self.relabeled_samples_
+        alpha = 0.0 if model.is_dirichlet_process else model.concentration
+        found = {"weights": posterior.weights_of(self.stats_.size, samples, alpha, model.n_clusters, share)}
+        if not isinstance(self.family_, TableFamily):
+            found["means"] = posterior.means_of(self.family_, self.stats_, share)
+        if isinstance(self.family_, Gaussian):
+            found["variances"] = posterior.variances_of(self.family_, self.stats_, share)
+        return found
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """(n_clusters_,) posterior mean of each cluster's weight."""
+        return self.credible_intervals()["weights"].mean
+
+    @property
+    def means_(self) -> np.ndarray:
+        """(n_clusters_, n_features) posterior mean of each feature; of a table, of each entry a card can name."""
+        check_is_fitted(self)
+        if isinstance(self.family_, TableFamily):
+            return self.family_.means(self.stats_)
+        return np.array([self.family_.expected(self.stats_, row) for row in range(len(self.stats_.size))])
+
+    @property
+    def covariances_(self) -> np.ndarray:
+        """Posterior mean of the clusters' covariances: (k, d) diagonal, (k,) spherical, (k, d, d) full, (d, d) tied."""
+        check_is_fitted(self)
+        if isinstance(self.family_, TableFamily):
+            return self.family_.covariances(self.stats_)
+        if not isinstance(self.family_, Gaussian):
+            raise AttributeError("covariances_ are of measurements; fit with family='gaussian'.")
+        variances = posterior.variances_of(self.family_, self.stats_, 0.9).mean
+        return variances[:, 0] if self.family_.spherical else variances
+
+    @property
+    def n_parameters_(self) -> int:
+        """Free parameters of the live clusters and their weights."""
+        check_is_fitted(self)
+        return int(len(self.stats_.size) * (self.family_.n_parameters() + 1) - 1)
+
+    def bic(self, X: Any) -> float:
+        """Bayesian information criterion of these rows, the smaller the better; for counts without log x!."""
+        scores = self.score_samples(X)
+        return float(-2 * scores.sum() + self.n_parameters_ * np.log(max(len(scores), 1)))
+
+    def aic(self, X: Any) -> float:
+        """Akaike's information criterion of these rows, the smaller the better; for counts without log x!."""
+        return float(-2 * self.score_samples(X).sum() + 2 * self.n_parameters_)
+
     # --- tables -------------------------------------------------------------------------------------------------------
 
     def name_features(self, features: np.ndarray) -> list[str]:
@@ -313,10 +383,10 @@ def joined(drawn: list[Any]) -> Any:
     }
 
 
-def shared_features(family: Any, stats: Any, largest: float, bound: int) -> np.ndarray | None:
+def shared_features(family: Any, stats: Any, bound: int) -> np.ndarray | None:
     """Features of more counts than one for every second row, the most frequent first, where nearly all rows have ended
     in one cluster and those features make up much of what the rows hold; None where that is no matter."""
-    if not isinstance(family, CountFamily) or bound == 1 or largest < COLLAPSED:
+    if not isinstance(family, CountFamily) or bound == 1 or stats.size.max() < COLLAPSED * stats.size.sum():
         return None
     per_row = np.asarray(stats.sums.sum(axis=0)).ravel() / max(int(stats.size.sum()), 1)
     shared = np.flatnonzero(per_row >= SHARED)

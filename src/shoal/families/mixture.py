@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Roster, check_choice, check_int, check_random_state, storable, transaction
+from shoal.base import Roster, check_choice, check_int, storable, transaction
 from shoal.errors import BadInput, CannotMerge, ShoalWarning
-from shoal.families import statistics
+from shoal.families import editing, posterior, statistics
 from shoal.families.consensus import live_counts
 from shoal.families.distributions.registry import COVARIANCES, FAMILIES, family_class
 from shoal.families.inspection import FittedMixture, shared_features
 from shoal.families.number_of_clusters import choose
-from shoal.families.options import SAMPLERS, Settings, check_number, check_prior
+from shoal.families.options import SAMPLERS, Settings, check_number, check_prior, same_columns, seed_of
 from shoal.families.samplers.initialization import first_labels
 from shoal.families.samplers.problems import make_problem
 from shoal.families.samplers.schedule import Schedule, Trace, run
-from shoal.families.statistics import Delta, Model
+from shoal.families.statistics import Model
 from shoal.threads import row_blocks
 
 SPLIT_MERGE_ROWS = 50_000
@@ -33,6 +33,10 @@ logger = logging.getLogger("shoal")
 
 class StuckSampler(ShoalWarning):
     """Proposals are hardly ever accepted: the chain does not move, however steady its log joint looks."""
+
+
+class ChainsDisagree(ShoalWarning):
+    """Chains from different starts have not found the same distribution."""
 
 
 @storable
@@ -79,6 +83,8 @@ class ExponentialFamilyMixture(FittedMixture):
         the clusters as they are when it begins, and again in turn where what a row looked at has changed meanwhile. In
         the second half that is the chain that visits row by row, not an approximation. Off by default: on one thread
         it costs a little.
+    n_chains : chains that are run, from different starts. The model is that of the best log joint, samples are of all,
+        and ``diagnostics_`` has R-hat and the effective sample size; a warning says when the chains disagree.
     n_threads : threads that list candidates for the indexed sampler, decide visits where ``parallel``, and score rows;
         the answer does not depend on it.
 
@@ -114,6 +120,7 @@ class ExponentialFamilyMixture(FittedMixture):
         hashes: str = "ranked",
         covariance: str = "diagonal",
         parallel: bool = False,
+        n_chains: int = 1,
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -132,6 +139,7 @@ class ExponentialFamilyMixture(FittedMixture):
         self.hashes = hashes
         self.covariance = covariance
         self.parallel = parallel
+        self.n_chains = n_chains
         self.random_state = random_state
         self.n_threads = n_threads
 
@@ -141,7 +149,7 @@ class ExponentialFamilyMixture(FittedMixture):
         """Sample the labels of these rows. On a single block, as here, that is the exact chain; ``y`` is ignored."""
         settings = self._settings()
         rows = self._validated(X, mode="fit")
-        seed = _seed_of(self.random_state)
+        seed = seed_of(self.random_state)
         with transaction(self):
             self.__dict__.pop("number_of_clusters_", None)
             if self.n_clusters == "auto":
@@ -152,10 +160,30 @@ class ExponentialFamilyMixture(FittedMixture):
                 return self
             self.bound_ = settings.n_clusters
             self._remember_rows(rows, mode="fit")
+            if self.n_chains > 1:
+                self._run_chains(rows.matrix, seed)
+                self._remember_rows(rows, mode="fit")
+                return self
             problem = make_problem(rows.matrix, settings)
             self.sampler_ = self._choose(problem)
             self._sample(problem, seed)
         return self
+
+    def _run_chains(self, rows: Any, seed: int) -> None:
+        """Several fits from different starts, the best of which is the model."""
+        best, self.samples_, self.diagnostics_ = posterior.run_chains(self, rows, seed)
+        learned = {name: value for name, value in best.fitted_state().items() if name != "samples_"}
+        self.restore_state(learned)
+        self.n_clusters_posterior_ = live_counts(self.samples_)
+        if self.diagnostics_.disagree:
+            found = self.diagnostics_.r_hat
+            warnings.warn(
+                f"the {self.n_chains} chains disagree (R-hat of the log joint {found['log_joint']:.2f}, of the number "
+                f"of clusters {found['n_clusters']:.2f}): run more sweeps, or take the best chain for one answer of "
+                "several.",
+                ChainsDisagree,
+                stacklevel=3,
+            )
 
     def _sample(self, problem: Any, seed: int) -> None:
         """Start, run the chain, and read the model off its best state."""
@@ -232,17 +260,11 @@ class ExponentialFamilyMixture(FittedMixture):
         check_is_fitted(self)
         if not isinstance(other, ExponentialFamilyMixture) or other.family != self.family:
             raise CannotMerge(f"a mixture of family {self.family!r} can be merged with another of its kind only.")
-        if self.n_features_in_ != other.n_features_in_ or not _same_columns(self, other):
+        if self.n_features_in_ != other.n_features_in_ or not same_columns(self, other):
             raise CannotMerge("the two models have different columns; fit both on data with one vocabulary.")
         with transaction(self):
-            share = other.n_rows_ / max(self.n_rows_ + other.n_rows_, 1)
-            family = self.family_.averaged(other.family_, share)
-            model = self._model()._replace(family=family)
-            model = model._replace(stats=family.converted(self.family_, model.stats))
-            theirs = family.converted(other.family_, other.stats_)
-            self._adopt(statistics.update(model, Delta(statistics.empty_like(model.stats, model.k), theirs)))
-            self.n_rows_ += other.n_rows_
-            self.chain_ = None
+            self._adopt(editing.united(self._model(), other._model(), self.n_rows_, other.n_rows_))
+            self.n_rows_, self.chain_ = self.n_rows_ + other.n_rows_, None
         return self
 
     def merge_clusters(self, clusters: int | Iterable[int], into: int) -> ExponentialFamilyMixture:
@@ -253,13 +275,9 @@ class ExponentialFamilyMixture(FittedMixture):
         if not gone:
             raise BadInput(f"cluster {into} cannot be merged into itself; name at least one other cluster.")
         with transaction(self):
-            groups = np.arange(self.n_clusters_)
-            groups[rows] = target
-            _, groups = np.unique(groups, return_inverse=True)
-            stats = statistics.sum_groups(self.stats_, groups, int(groups.max()) + 1)
             self.roster_.merge(gone, into)
             self.labels_ = np.where(np.isin(self.labels_, gone), into, self.labels_)
-            self._adopt(self._model()._replace(stats=stats))
+            self._adopt(editing.with_merged(self._model(), rows, target))
             self.chain_ = None
         return self
 
@@ -273,12 +291,8 @@ class ExponentialFamilyMixture(FittedMixture):
         with transaction(self):
             problem = make_problem(rows, self._settings()._replace(n_clusters=2))
             problem.restore_hyperparameters(self.hyperparameters_, self.family_)
-            labels = problem.part_in_two()
-            taken = problem.statistics(np.where(labels == np.bincount(labels, minlength=2).argmin(), 0, -1), 1)
-            zero = statistics.empty_like(self.stats_, self.n_clusters_)
-            stats = statistics.stack(statistics.add(self.stats_, _at(taken, zero, row), -1), taken)
             self.roster_.split(cluster)
-            self._adopt(self._model()._replace(stats=stats))
+            self._adopt(editing.with_split(self._model(), row, rows, problem.part_in_two()))
             self.chain_ = None
         return int(self.roster_.ids[-1])
 
@@ -291,6 +305,7 @@ class ExponentialFamilyMixture(FittedMixture):
         check_int("refresh", self.refresh)
         check_int("n_samples", self.n_samples)
         check_int("n_bits", self.n_bits)
+        check_int("n_chains", self.n_chains)
         if not isinstance(self.family, Mapping):
             check_choice("family", self.family, FAMILIES)
         check_choice("sampler", self.sampler, SAMPLERS)
@@ -325,9 +340,6 @@ class ExponentialFamilyMixture(FittedMixture):
         if self.parallel and chosen != "indexed":
             logger.info("parallel: without effect, for the %s sampler visits row by row", chosen)
         return str(chosen)
-
-    def _share_of_largest(self) -> float:
-        return float(self.stats_.size.max() / max(self.stats_.size.sum(), 1))
 
     def _model(self) -> Model:
         """What the fold needs of this estimator."""
@@ -370,12 +382,11 @@ class ExponentialFamilyMixture(FittedMixture):
         self.bound_reached_ = bool(1 < bound == self.n_clusters_ < self.n_rows_)
         if self.bound_reached_:
             logger.info("all %d clusters are in use: the number is your bound, not a finding", bound)
-        self.shared_features_ = shared_features(self.family_, self.stats_, self._share_of_largest(), bound)
-        if self.shared_features_ is not None and len(self.shared_features_):
+        self.shared_features_ = shared_features(self.family_, self.stats_, bound)
+        if self.shared_features_ is not None:
             logger.warning(
-                "nearly all rows are in one cluster, and features that most rows share make up %.0f %% of all counts "
-                "(%s): leave them out (max_df=, stop_words=) or weigh them down, for they hide what sets rows apart",
-                100 * self.family_.typical()[self.shared_features_].sum() / self.family_.typical().sum(),
+                "nearly all rows are in one cluster, and features that most rows share make up much of all counts (%s): leave "
+                "them out (max_df=, stop_words=) or weigh them down, for they hide what sets rows apart",
                 ", ".join(self.name_features(self.shared_features_[:5])),
             )
         # A chain that has settled proposes few moves; one that is stuck proposes many, and hardly any is accepted.
@@ -387,18 +398,3 @@ class ExponentialFamilyMixture(FittedMixture):
                 StuckSampler,
                 stacklevel=4,
             )
-
-
-def _seed_of(random_state: Any) -> int:
-    return int(check_random_state(random_state).integers(1 << 30))
-
-
-def _same_columns(one: Any, two: Any) -> bool:
-    names = [list(map(str, m.vocabulary_)) if hasattr(m, "vocabulary_") else None for m in (one, two)]
-    return None in names or names[0] == names[1]
-
-
-def _at(part: Any, zero: Any, row: int) -> Any:
-    """Statistics of one cluster as that of row ``row`` of many."""
-    where = np.full(1, row)
-    return statistics.add(zero, statistics.sum_groups(part, where, len(zero.size)))

@@ -24,8 +24,10 @@ from shoal.progress import Monitor
 
 LEAST_BOUND, MOST_BOUND, ROWS_PER_CLUSTER = 20, 300, 20
 FILLED = 0.9  # share of the bound in use from which the bound decides
-GRID = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 27, 35, 50, 70, 100, 140, 200)
-ROWS_PER_HALF, LEAST_ROWS_IN_HALF, TRIAL_SWEEPS = 3_000, 10, 12
+GRID = (2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40, 55, 75, 100, 140)
+ROWS_PER_HALF, LEAST_ROWS_IN_HALF, TRIAL_SWEEPS = 2_000, 10, 12
+SPLITS = 3  # into halves: two that agree by chance, on few clusters, do not agree in most splits
+HOPELESS = 4  # numbers in a row that are worth less than half of the best: larger ones are not tried
 logger = logging.getLogger("shoal")
 
 
@@ -62,7 +64,9 @@ def choose(estimator: Any, rows: Any, seed: int) -> tuple[Any, NumberOfClusters]
     facts = NumberOfClusters(bound, found, "", nothing, nothing, nothing, generous.labels_, generous.hierarchy_)
     if found < FILLED * bound or rows.shape[0] < 4 * LEAST_ROWS_IN_HALF:
         facts.reason = f"{found} of {bound} possible clusters are in use: the evidence decides"
-        return generous, facts
+        # Under a bound no larger than need be the prior has less weight to give to stray clusters.
+        tight = trial(estimator, found, seed).fit(rows) if found > 1 else generous
+        return (tight if tight.n_clusters_ > 1 else generous), facts
     facts.tried, facts.agreement, facts.log_likelihood = compare(estimator, rows, bound, seed)
     best = int(facts.tried[np.argmax(worth(facts.agreement, facts.log_likelihood))])
     facts.reason = (
@@ -83,22 +87,33 @@ def worth(agreement: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
 
 def compare(estimator: Any, rows: Any, bound: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(numbers, agreement of two halves for each, log likelihood of held-out rows for one cluster and for each)."""
-    order = np.random.default_rng(seed).permutation(rows.shape[0])[: 2 * ROWS_PER_HALF]
-    halves = rows[np.sort(order[::2])], rows[np.sort(order[1::2])]
-    most = min(bound, halves[1].shape[0] // LEAST_ROWS_IN_HALF)
+    most = min(bound, rows.shape[0] // (2 * LEAST_ROWS_IN_HALF))
     numbers = [number for number in GRID if number <= most] or [2]
     agreement, log_likelihood = [], []
     with Monitor("comparing numbers of clusters", len(numbers) + 1) as monitor:
         for number in (1, *numbers):
-            models = [
-                trial(estimator, number, seed + at, n_sweeps=TRIAL_SWEEPS).fit(half) for at, half in enumerate(halves)
-            ]
-            labels = [np.concatenate([model.predict(half) for half in halves]) for model in models]
-            held_out = [models[0].score_samples(halves[1]), models[1].score_samples(halves[0])]
-            log_likelihood.append(float(np.concatenate(held_out).mean()))
-            if number > 1:
-                agreement.append(float(adjusted_rand_index(*labels)))
+            found = [try_halves(estimator, rows, number, seed + split) for split in range(SPLITS if number > 1 else 1)]
+            agreement.append(float(np.median([agreed for agreed, _ in found])))
+            log_likelihood.append(float(np.mean([held_out for _, held_out in found])))
             monitor.report(log_likelihood[-1], clusters=number)
-            if monitor.interrupted:
+            if monitor.interrupted or is_hopeless(np.array(agreement[1:]), np.array(log_likelihood)):
                 break
-    return np.array(numbers[: len(agreement)]), np.array(agreement), np.array(log_likelihood)
+    return np.array(numbers[: len(agreement) - 1]), np.array(agreement[1:]), np.array(log_likelihood)
+
+
+def try_halves(estimator: Any, rows: Any, number: int, seed: int) -> tuple[float, float]:
+    """(agreement of models of two halves on all their rows, mean log likelihood of a row under the other's model)."""
+    order = np.random.default_rng(seed).permutation(rows.shape[0])[: 2 * ROWS_PER_HALF]
+    halves = rows[np.sort(order[::2])], rows[np.sort(order[1::2])]
+    models = [trial(estimator, number, seed + at, n_sweeps=TRIAL_SWEEPS).fit(half) for at, half in enumerate(halves)]
+    labels = [np.concatenate([model.predict(half) for half in halves]) for model in models]
+    held_out = [models[0].score_samples(halves[1]), models[1].score_samples(halves[0])]
+    return float(adjusted_rand_index(*labels)), float(np.concatenate(held_out).mean())
+
+
+def is_hopeless(agreement: np.ndarray, log_likelihood: np.ndarray) -> bool:
+    """Whether the last numbers were all worth much less than the best, and agreement is falling."""
+    if len(agreement) <= HOPELESS:
+        return False
+    found = worth(agreement, log_likelihood)
+    return bool((found[-HOPELESS:] < 0.5 * found.max()).all())

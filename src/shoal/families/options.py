@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from shoal.base import check_random_state
 from shoal.errors import BadInput
 
 SAMPLERS = ("auto", "indexed", "fastex", "gibbs")
@@ -53,3 +54,14 @@ def check_prior(family: Any, smoothing: Any, background: Any) -> None:
     check_number("background", background, ("auto", "learn"), zero=documents)
     if documents and smoothing == 0 and background == 0:
         raise BadInput("smoothing and background are both 0; a word new to a cluster needs one of them to be possible.")
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed of a chain."""
+    return int(check_random_state(random_state).integers(1 << 30))
+
+
+def same_columns(one: Any, two: Any) -> bool:
+    """Whether two models have columns of the same names, as far as they have names."""
+    names = [list(map(str, model.vocabulary_)) if hasattr(model, "vocabulary_") else None for model in (one, two)]
+    return None in names or names[0] == names[1]

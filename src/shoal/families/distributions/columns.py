@@ -23,8 +23,8 @@ from shoal.families.kernels.column_kernels import (
     VECTOR,
     WHITENED,
     WORDS,
-    fit_dirichlet,
 )
+from shoal.families.kernels.dirichlet_kernels import fit_dirichlet
 
 KINDS = {
     "gaussian": NUMBER,

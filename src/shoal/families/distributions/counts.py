@@ -228,6 +228,10 @@ class CountFamily:
         best = np.asarray(candidates[np.argsort(-(mean[candidates] * np.log(ratio)), kind="stable")[:n]])
         return best, mean[best], self.meaning
 
+    def n_parameters(self) -> int:
+        """Free parameters of one cluster."""
+        return len(self.mean) - int(self.length_given)
+
     def typical(self) -> np.ndarray:
         """(d,) what `expected` is over all rows."""
         return self.mean

@@ -71,7 +71,7 @@ def posterior_mean(column: Column, part: np.ndarray, family: TableFamily, at: in
 
 def concentration_of(column: Column, part: np.ndarray) -> np.ndarray:
     """theta*: the Dirichlet parameter of a cluster's proportions."""
-    from shoal.families.kernels.column_kernels import fit_dirichlet
+    from shoal.families.kernels.dirichlet_kernels import fit_dirichlet
 
     alpha = np.ones(len(column.levels))
     fit_dirichlet((column.scale * column.mean + part[1:]) / (column.scale + part[0]), alpha)

@@ -184,6 +184,10 @@ class Gaussian:
         """(d,) the cluster's posterior mean, in the data's own units."""
         return np.asarray(self.center + self.scale * stats.sums[cluster] / (self.kappa + stats.size[cluster]))
 
+    def n_parameters(self) -> int:
+        """Free parameters of one cluster."""
+        return len(self.center) + (1 if self.spherical else len(self.center))
+
     def salient(self, stats: GaussStats, cluster: int, n: int) -> tuple[np.ndarray, np.ndarray, str]:
         """(coordinates, their means, meaning), those furthest from the overall mean first."""
         mean = self.expected(stats, cluster)

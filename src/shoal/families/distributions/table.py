@@ -206,6 +206,41 @@ class TableFamily:
         """(k,) log p(the cluster's encoded values)."""
         return np.asarray(self.log_marginals(stats).sum(axis=1))
 
+    def n_parameters(self) -> int:
+        """Free parameters of one cluster; a covariance that all share is not counted."""
+        d = {"gaussian": 2, "lognormal": 2, "poisson": 1}
+        total = 0
+        for column in self.columns:
+            n = len(column.levels)
+            own = {"full": n + n * (n + 1) // 2, "categorical": n - 1, "multinomial": n - 1}
+            total += d.get(column.family, own.get(column.family, n))
+        return total
+
+    def means(self, stats: TableStats) -> np.ndarray:
+        """(k, entries) posterior means of numbers, rates and shares."""
+        from shoal.families.distributions import descriptions as say
+
+        return np.array([
+            np.concatenate([
+                say.posterior_mean(column, say.column_stats(self, stats, cluster, at), self, at)
+                for at, column in enumerate(self.columns)
+            ])
+            for cluster in range(len(stats.size))
+        ])  # fmt: skip
+
+    def covariances(self, stats: TableStats) -> np.ndarray:
+        """Of the one column of vectors there is: (k, d, d), or (d, d) where it is tied."""
+        from shoal.families.distributions import descriptions as say
+
+        vectors = [(at, column) for at, column in enumerate(self.columns) if column.family in ("full", "tied")]
+        if len(vectors) != 1:
+            raise AttributeError("covariances_ are of tables with one column of vectors ('full' or 'tied').")
+        at, column = vectors[0]
+        parts = [say.column_stats(self, stats, cluster, at) for cluster in range(len(stats.size))]
+        lower = [column.spread[:, None] * say.vector_posterior(column, part)[1] for part in parts]
+        found = np.array([one @ one.T for one in lower])
+        return found[0] if column.family == "tied" else found
+
     # --- what cards say -----------------------------------------------------------------------------------------------
 
     def salient(self, stats: TableStats, cluster: int, n: int) -> tuple[np.ndarray, np.ndarray, str]:

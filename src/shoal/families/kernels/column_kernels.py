@@ -17,13 +17,22 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.families.kernels.matrix_kernels import add_outer, cholesky, solve_squared, update_cholesky
+from shoal.families.kernels.dirichlet_kernels import marginal_proportions, refresh_proportions, score_proportions
+from shoal.families.kernels.matrix_kernels import add_outer
 from shoal.families.kernels.scores_kernels import log_gamma_ratio
+from shoal.families.kernels.vector_kernels import (
+    marginal_vector,
+    marginal_whitened,
+    refresh_vector,
+    refresh_whitened,
+    score_vector,
+    score_whitened,
+    shift_vector,
+)
 from shoal.jit import kernel
 
 NUMBER, COUNT, CATEGORY, PROPORTIONS, VECTOR, WHITENED, WORDS, SETS = range(8)
 LOG_2PI = math.log(2 * math.pi)
-NEWTON_STEPS, NEWTON_TOL = 30, 1e-9
 
 
 class Layout(NamedTuple):
@@ -46,32 +55,6 @@ class Table(NamedTuple):
     starts: np.ndarray  # (n, s + 1) int64: where each sparse column of a row begins in `features`
     features: np.ndarray  # int64, within the column
     counts: np.ndarray  # float64
-
-
-# --- special functions ------------------------------------------------------------------------------------------------
-
-
-@kernel
-def digamma(x):
-    """psi(x) for x > 0: recurrence up to 8, then the asymptotic series."""
-    shift = 0.0
-    while x < 8.0:
-        shift -= 1.0 / x
-        x += 1.0
-    t = 1.0 / (x * x)
-    series = t * (1 / 12 - t * (1 / 120 - t * (1 / 252 - t * (1 / 240 - t / 132))))
-    return shift + math.log(x) - 0.5 / x - series
-
-
-@kernel
-def trigamma(x):
-    """psi'(x) for x > 0."""
-    shift = 0.0
-    while x < 8.0:
-        shift += 1.0 / (x * x)
-        x += 1.0
-    t = 1.0 / (x * x)
-    return shift + 1.0 / x + 0.5 * t + t / x * (1 / 6 - t * (1 / 30 - t * (1 / 42 - t / 30)))
 
 
 # --- numbers: Gaussian, mean and variance unknown (hyperparameters kappa, a, b around 0) ------------------------------
@@ -147,215 +130,6 @@ def marginal_category(stats, prior):
     for level in range(len(prior)):
         value += log_gamma_ratio(prior[level], stats[1 + level])
     return value
-
-
-# --- proportions: Dirichlet rows with an unknown parameter, whose conjugate prior has no normalizer in closed form ----
-#
-# phi(p) = log p, theta = alpha - 1, g(alpha) = sum lnG(alpha_v) - lnG(sum alpha). Hyperparameters: m0 pseudo-rows, and
-# the d means of log p they have. h(m, s), the log of the integral of exp(<alpha, s> - m g(alpha)), is intractable.
-
-
-@kernel
-def fit_dirichlet(mean_log, alpha):
-    """theta*: the alpha with psi(alpha_v) - psi(sum alpha) = mean log p_v, by Newton's steps (Minka) from `alpha`."""
-    d = len(alpha)
-    slope, gradient = np.empty(d), np.empty(d)
-    for _ in range(NEWTON_STEPS):
-        total = alpha.sum()
-        whole, both, weight = digamma(total), 0.0, 0.0
-        for v in range(d):
-            gradient[v] = whole - digamma(alpha[v]) + mean_log[v]
-            slope[v] = -trigamma(alpha[v])
-            both += gradient[v] / slope[v]
-            weight += 1.0 / slope[v]
-        shared = both / (1.0 / trigamma(total) + weight)
-        largest = 0.0
-        for v in range(d):
-            step = (gradient[v] - shared) / slope[v]
-            after = alpha[v] - step
-            if after <= 0.1 * alpha[v]:
-                after = 0.1 * alpha[v]  # Newton's step leaves the region of positive numbers
-            after = min(after, 1e8)
-            largest = max(largest, abs(after - alpha[v]) / alpha[v])
-            alpha[v] = after
-        if largest < NEWTON_TOL:
-            break
-
-
-@kernel
-def log_partition(alpha):
-    """g(alpha)"""
-    value = -math.lgamma(alpha.sum())
-    for v in range(len(alpha)):
-        value += math.lgamma(alpha[v])
-    return value
-
-
-@kernel
-def refresh_proportions(stats, prior, kept):
-    """theta* and g(theta*), for the first-order expansion of h: h(m + 1, s + phi) - h(m, s) ~ <phi, theta*> - g(theta*)
-    (equation 6)."""
-    d = len(prior) - 1
-    mean_log = (prior[0] * prior[1:] + stats[1:]) / (prior[0] + stats[0])
-    alpha = kept[:d]
-    alpha[:] = 1.0
-    fit_dirichlet(mean_log, alpha)
-    kept[d] = log_partition(alpha)
-
-
-@kernel
-def score_proportions(log_shares, kept):
-    d = len(log_shares)
-    value = -kept[d]
-    for v in range(d):
-        value += (kept[v] - 1.0) * log_shares[v]
-    return value
-
-
-@kernel
-def log_integral(m, total_log, alpha):
-    """h(m, s) by Laplace's approximation around its maximum `alpha`."""
-    d, value, determinant, weight = len(alpha), -m * log_partition(alpha), 0.0, 0.0
-    for v in range(d):
-        curve = trigamma(alpha[v])
-        value += alpha[v] * total_log[v]
-        determinant += math.log(m * curve)
-        weight += 1.0 / curve
-    determinant += math.log(max(1.0 - trigamma(alpha.sum()) * weight, 1e-300))
-    return value + 0.5 * d * LOG_2PI - 0.5 * determinant
-
-
-@kernel
-def marginal_proportions(stats, prior):
-    alpha, before = np.ones(len(prior) - 1), prior[0] * prior[1:]
-    fit_dirichlet(prior[1:], alpha)
-    value = -log_integral(prior[0], before, alpha)
-    after, m = before + stats[1:], prior[0] + stats[0]
-    fit_dirichlet(after / m, alpha)
-    return value + log_integral(m, after, alpha) - stats[1:].sum()
-
-
-# --- vectors: Gaussian with a full covariance (hyperparameters kappa, nu, the prior scale of each coordinate) ---------
-
-
-@kernel
-def vector_shape(prior):
-    return len(prior) - 2
-
-
-@kernel
-def refresh_vector(stats, prior, kept):
-    """Mean, then the lower triangle L of the posterior scale matrix L L', from the statistics."""
-    d = vector_shape(prior)
-    kappa = prior[0] + stats[0]
-    mean, lower = kept[4 : 4 + d], kept[4 + d :].reshape(d, d)
-    mean[:] = stats[1 : 1 + d] / kappa
-    outer = stats[1 + d :].reshape(d, d)
-    for i in range(d):
-        for j in range(i + 1):
-            lower[i, j] = outer[i, j] - kappa * mean[i] * mean[j]
-        lower[i, i] += prior[2 + i]
-    cholesky(lower)
-    finish_vector(stats, prior, kept)
-
-
-@kernel
-def finish_vector(stats, prior, kept):
-    """Multivariate t: constant, power, and 1 / (degrees of freedom * scale)."""
-    d = vector_shape(prior)
-    kappa, nu = prior[0] + stats[0], prior[1] + stats[0]
-    lower = kept[4 + d :].reshape(d, d)
-    log_determinant = 0.0
-    for i in range(d):
-        log_determinant += math.log(lower[i, i])
-    kept[1] = 0.5 * (nu + 1)
-    kept[2] = kappa / (kappa + 1)
-    kept[0] = math.lgamma(kept[1]) - math.lgamma(0.5 * (nu + 1 - d)) - log_determinant
-    kept[0] += 0.5 * d * (math.log(kept[2]) - math.log(math.pi))
-
-
-@kernel
-def score_vector(x, kept):
-    d = len(x)
-    return kept[0] - kept[1] * math.log1p(kept[2] * solve_squared(kept[4 + d :].reshape(d, d), x, kept[4 : 4 + d]))
-
-
-@kernel
-def shift_vector(x, sign, stats, prior, kept):
-    """A row more or less: a step of rank one (`stats` have it already), O(d^2) where a refresh is O(d^3)."""
-    d = len(x)
-    kappa = prior[0] + stats[0]
-    mean = kept[4 : 4 + d]
-    gap = np.empty(d)
-    if sign > 0:
-        share = math.sqrt((kappa - 1) / kappa)
-        for i in range(d):
-            gap[i] = share * (x[i] - mean[i])
-            mean[i] += (x[i] - mean[i]) / kappa
-    else:
-        share = math.sqrt(kappa / (kappa + 1))
-        for i in range(d):
-            mean[i] -= (x[i] - mean[i]) / kappa
-            gap[i] = share * (x[i] - mean[i])
-    if update_cholesky(kept[4 + d :].reshape(d, d), gap, sign):
-        finish_vector(stats, prior, kept)
-    else:
-        refresh_vector(stats, prior, kept)
-
-
-@kernel
-def log_gamma_of_dimension(d, x):
-    """Multivariate log gamma."""
-    value = 0.25 * d * (d - 1) * math.log(math.pi)
-    for j in range(d):
-        value += math.lgamma(x - 0.5 * j)
-    return value
-
-
-@kernel
-def marginal_vector(stats, prior):
-    d, n = vector_shape(prior), stats[0]
-    kept = np.empty(4 + d + d * d)
-    refresh_vector(stats, prior, kept)
-    lower = kept[4 + d :].reshape(d, d)
-    before, after = 0.0, 0.0
-    for i in range(d):
-        before += math.log(prior[2 + i])
-        after += 2 * math.log(lower[i, i])
-    nu = prior[1]
-    value = 0.5 * d * (math.log(prior[0] / (prior[0] + n)) - n * math.log(math.pi))
-    value += log_gamma_of_dimension(d, 0.5 * (nu + n)) - log_gamma_of_dimension(d, 0.5 * nu)
-    return value + 0.5 * nu * before - 0.5 * (nu + n) * after
-
-
-# --- whitened vectors: Gaussian of unit covariance, mean unknown (hyperparameter kappa): one covariance for all -------
-
-
-@kernel
-def refresh_whitened(stats, prior, kept):
-    kappa = prior[0] + stats[0]
-    d = len(kept) - 2
-    kept[2:] = stats[2 : 2 + d] / kappa
-    kept[1] = 0.5 * kappa / (kappa + 1)
-    kept[0] = 0.5 * d * (math.log(kappa / (kappa + 1)) - LOG_2PI)
-
-
-@kernel
-def score_whitened(x, kept):
-    apart = 0.0
-    for j in range(len(x)):
-        gap = x[j] - kept[2 + j]
-        apart += gap * gap
-    return kept[0] - kept[1] * apart
-
-
-@kernel
-def marginal_whitened(stats, prior):
-    d = len(stats) - 2
-    kappa = prior[0] + stats[0]
-    total = stats[2:]
-    value = 0.5 * d * (math.log(prior[0] / kappa) - stats[0] * LOG_2PI)
-    return value - 0.5 * (stats[1] - (total * total).sum() / kappa)
 
 
 # --- words: multinomial with a Dirichlet prior, sparse (one hyperparameter a word) ------------------------------------

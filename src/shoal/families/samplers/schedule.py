@@ -64,6 +64,7 @@ class Trace:
     """What is remembered of a run."""
 
     history: list[float] = field(default_factory=list)  # log joint after each sweep
+    n_live: list[int] = field(default_factory=list)  # clusters in use after each sweep
     samples: list[np.ndarray] = field(default_factory=list)
     best_log_joint: float = -np.inf
     best_labels: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int32))
@@ -71,11 +72,12 @@ class Trace:
     n_accepted: int = 0
 
     def copy(self) -> Trace:
-        return replace(self, history=list(self.history), samples=list(self.samples))
+        return replace(self, history=list(self.history), n_live=list(self.n_live), samples=list(self.samples))
 
     def record(self, chain: Chain, log_joint: float, schedule: Schedule, sweep: int) -> None:
         """The state with the best log joint under the prior that was learned last, and samples as planned."""
         self.history.append(log_joint)
+        self.n_live.append(int(np.count_nonzero(np.bincount(chain.labels))))
         if sweep < schedule.burn_in or log_joint > self.best_log_joint or sweep == schedule.burn_in:
             self.best_log_joint, self.best_labels = log_joint, chain.labels.copy()
         if schedule.samples(sweep):
@@ -111,7 +113,7 @@ def run(problem: Problem, chain: Chain, trace: Trace, schedule: Schedule) -> boo
                 log_joint,
                 log_joint=log_joint,
                 moved=facts.moved,
-                live=int(np.count_nonzero(np.bincount(chain.labels))),
+                live=trace.n_live[-1],
                 acceptance=facts.moved / max(facts.proposed, 1),
                 us_per_item=1e6 * seconds / max(len(chain.labels), 1),
             )
