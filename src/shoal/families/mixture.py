@@ -385,7 +385,7 @@ class ExponentialFamilyMixture(FittedMixture):
         self.shared_features_ = shared_features(self.family_, self.stats_, bound)
         if self.shared_features_ is not None:
             logger.warning(
-                "nearly all rows are in one cluster, and features that most rows share make up much of all counts (%s): leave "
+                "nearly all rows are in one cluster, and features of most rows are much of all counts (%s): leave "
                 "them out (max_df=, stop_words=) or weigh them down, for they hide what sets rows apart",
                 ", ".join(self.name_features(self.shared_features_[:5])),
             )
