@@ -165,9 +165,9 @@ def test_formulas_do_not_reach_a_spreadsheet(shoal, tmp_path):
     ("arguments", "said"),
     [
         (["--seed", -1], "--seed"),
-        (["--set", "tol=abc"], ""),
+        (["--set", "tol=abc"], "tol"),
         (["--set", "n_threads=x"], "n_threads"),
-        (["--set", "random_state=x"], ""),
+        (["--set", "random_state=x"], "random_state"),
         (["--set", "n_clusters=2.5"], "n_clusters"),
         (["--set", "max_iter=[[["], "max_iter"),
         (["--encoding", "klingon"], "klingon"),

@@ -14,6 +14,8 @@ from shoal.cli.models import CHOICES, Model, build, settings_of
 from shoal.cli.options import Overwrite, PrintFlags, ReadFlags, Source, progress_bars, takes_flags
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from shoal.data import Dataset, ReadOptions
 
 
@@ -56,7 +58,10 @@ def fit(
             model, more = automatic_model(again, flags)
             estimator = build(model, more | wanted)
         work = Work(estimator, reading_options(model, flags, wanted), again)
-        work.fit(batch_rows)
+        if batch_rows is None:
+            work.fit_whole()
+        else:
+            work.fit_batches(batch_rows, at_once=CHOICES[model].fits_batches)
         if out is not None:
             work.save(out)
         cards = work.finish(report, title=f"Clusters of {source}")
@@ -105,13 +110,7 @@ class Work:
         self.n_items = self.n_empty = 0
         self.in_batches = False
 
-    def fit(self, batch_rows: int | None) -> None:
-        if batch_rows is None:
-            self._fit_whole()
-        else:
-            self._fit_batches(batch_rows)
-
-    def _fit_whole(self) -> None:
+    def fit_whole(self) -> None:
         from shoal import read
         from shoal.progress import message
 
@@ -123,17 +122,26 @@ class Work:
         with self.timed("fitting"):
             self.estimator.fit(self.dataset)
 
-    def _fit_batches(self, batch_rows: int) -> None:
-        from shoal import read_batches
-
+    def fit_batches(self, batch_rows: int, *, at_once: bool) -> None:
+        """One batch in memory at a time: all given to ``fit``, which keeps them on disk for its passes, or one after
+        another to ``partial_fit``."""
         self.in_batches = True
         with self.timed("fitting"):
-            for batch in read_batches(self.source, batch_rows=batch_rows, memory_mb=250, options=self.options):
+            if at_once:
+                self.estimator.fit(self._batches(batch_rows))
+                return
+            for batch in self._batches(batch_rows):
                 self.estimator.partial_fit(batch)
-                self.n_items += len(batch)
-                self.n_empty += batch.summary["empty_rows"]
-                batch.summary |= {"rows": self.n_items, "empty_rows": self.n_empty}
-                self.dataset = batch
+
+    def _batches(self, batch_rows: int) -> Iterator[Dataset]:
+        from shoal import read_batches
+
+        for batch in read_batches(self.source, batch_rows=batch_rows, memory_mb=250, options=self.options):
+            yield batch
+            self.n_items += len(batch)
+            self.n_empty += batch.summary["empty_rows"]
+            batch.summary |= {"rows": self.n_items, "empty_rows": self.n_empty}
+            self.dataset = batch
 
     def save(self, out: Path) -> None:
         """A model that cannot be saved where it was asked for is saved elsewhere rather than lost."""

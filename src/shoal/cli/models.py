@@ -40,10 +40,11 @@ class ModelChoice:
     package: str
     name: str
     weighting: str
+    fits_batches: bool = False  # whether `fit` takes batches and passes over them several times
 
 
 CHOICES = {
-    Model.kmeans: ModelChoice("shoal.kmeans", "SphericalKMeans", "tfidf"),
+    Model.kmeans: ModelChoice("shoal.kmeans", "SphericalKMeans", "tfidf", fits_batches=True),
     Model.bernoulli: ModelChoice("shoal.bernoulli", "BernoulliMixture", "binary"),
     Model.mixture: ModelChoice("shoal.families", "ExponentialFamilyMixture", "count"),
     Model.stream: ModelChoice("shoal.streams", "TimeSensitiveMixture", "count"),
