@@ -134,8 +134,6 @@ EXCUSED |= {
 }  # fmt: skip
 # Laws not kept yet: the test runs, and is expected to fail. (law, case name or package) -> what is missing
 PENDING: dict[tuple[str, str], str] = {
-    ("bad options", "streams"): "not kept yet",
-    ("learning keeps ids", "streams"): "not kept yet",
     ("merging", "families-gaussian"): "halves in which two clusters were one cannot be told apart again",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -9,10 +11,11 @@ import scipy.sparse as sp
 import shoal
 from shoal.data import Vocabulary
 from shoal.datasets import threads
-from shoal.errors import BadInput
+from shoal.errors import BadInput, BadModelFile
 from shoal.streams import Evidence, ExponentialKernel, Inference, PeriodicKernel, TimeSensitiveMixture, with_evidence
 from shoal.streams.inference.posterior import distance
 from shoal.streams.state import arrays as st
+from shoal.streams.state.stored_state import from_columns, to_columns
 
 SMALL = Inference(window=60, batch=20, resamplings=2)
 
@@ -309,3 +312,29 @@ def test_each_cluster_may_fade_at_its_own_rate():
     slow = state.live[np.flatnonzero(model.cluster_ids_ == model.all_labels_[2940])[0]]
     assert len(set(model.all_labels_[::60][20:])) == 1
     assert state.clusters.record.rate[slow] < float(model.kernel_.parameters()[0])
+
+
+def test_a_model_file_that_contradicts_itself_is_refused(data):
+    """One number in any index of the state changed at random: refused, or harmless to learning and asking."""
+    stream = fed(data[:300], []).stream_
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(60):
+        columns = to_columns(copy.deepcopy(stream.state))
+        group = columns[str(rng.choice(["clusters", "tables", "postings", "window", "status"]))]
+        arrays = {**group, **group.get("record", {}), **group.get("docs", {})}
+        name = str(rng.choice([each for each, array in arrays.items() if isinstance(array, np.ndarray)]))
+        array = arrays[name] = np.array(arrays[name])
+        if array.size == 0:
+            continue
+        array.flat[int(rng.integers(0, max(1, array.size // 20)))] = rng.choice([-7, 10**6, 2**31 - 1])
+        for each in (group, group.get("record", {}), group.get("docs", {})):
+            if name in each:
+                each[name] = array
+        try:
+            state = from_columns(columns)
+        except BadModelFile:
+            refused += 1
+            continue
+        state.resample(0, state.n_docs, budget=100, n_best=4, uniforms=np.full(state.n_docs, 0.5))
+    assert refused > 15

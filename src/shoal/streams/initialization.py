@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 
-from shoal.base import check_choice, check_real
+from shoal.base import check_choice, check_random_state, check_real
 from shoal.errors import BadInput
 from shoal.streams import priors
 from shoal.streams.evidence import Evidence, blocks_of
@@ -60,7 +59,7 @@ class Setup:
             tuple(model.evidence),
             as_inference(model.inference),
             as_granularity(model.granularity),
-            int(check_random_state(model.random_state).randint(0, 2**31 - 1)),
+            int(check_random_state(model.random_state).integers(0, 2**31 - 1)),
         )
 
     @property

@@ -13,7 +13,7 @@ from shoal.base import Assignment, Estimator, Roster, Rows, TopFeatures, storabl
 from shoal.errors import BadInput
 from shoal.progress import Monitor
 from shoal.streams import editing
-from shoal.streams.events import Event, EventLog, all_events
+from shoal.streams.events import Event, all_events
 from shoal.streams.evidence import Evidence
 from shoal.streams.history import ClusterHistory, History
 from shoal.streams.inference.checkpoint import all_or_nothing, interrupts_later
@@ -190,7 +190,6 @@ class TimeSensitiveMixture(Estimator):
         stream.n_seen = stream.n_last = state.n_docs
         stream.now = float(state.window.docs.time[: state.n_docs].max(initial=-np.inf))
         self.stream_ = stream
-        self.event_log_ = EventLog()
         self.roster_ = Roster(ids=np.zeros(0, dtype=np.int64))
 
     def _forget_fit(self) -> None:
@@ -234,7 +233,7 @@ class TimeSensitiveMixture(Estimator):
                 history = History()
                 history.use_folder(self.history_dir)
                 self.stream_ = setup.empty_stream(rows.matrix, vocabulary, history)
-                self.event_log_, self.roster_ = EventLog(), Roster(ids=np.zeros(0, dtype=np.int64))
+                self.roster_ = Roster(ids=np.zeros(0, dtype=np.int64))
                 got = self.stream_.feed(rows.matrix, clock)
                 self._remember_rows(rows, mode="fit")
                 self._update_roster()
@@ -407,12 +406,13 @@ class TimeSensitiveMixture(Estimator):
     def events_(self) -> list[dict[str, Any]]:
         """Births, bursts, merges and deaths, in order of time; see :mod:`shoal.streams.events`."""
         stream = self._stream_or_missing("events_")
-        return all_events(self.clusters_, stream.history.merges, self.event_log_, self.roster_.events)
+        return all_events(
+            self.clusters_, stream.history.merges, stream.events, self.roster_.events, stream.stories.root
+        )
 
     def new_events(self) -> list[Event]:
-        """Births, bursts and merges since the last call; each is given once."""
-        self._stream_or_missing("new_events")
-        return self.event_log_.take()
+        """Births, bursts and merges since the last call, each given once; they are found whenever a batch ends."""
+        return self._stream_or_missing("new_events").events.take()
 
     def _stream_or_missing(self, name: str) -> Stream:
         if "stream_" not in vars(self):
@@ -473,9 +473,10 @@ class TimeSensitiveMixture(Estimator):
 
     def cluster_uncertainty(self) -> np.ndarray | None:
         """After ``fit`` has sampled: 1 minus the mean share of samples in which members of a cluster are together."""
-        labels = self.labels_
-        if not hasattr(self, "samples_") or not labels.size == self.samples_.shape[1] <= LARGEST_MATRIX:
+        samples = vars(self).get("samples_")
+        if samples is None or not self.stream_.n_seen == samples.shape[1] <= LARGEST_MATRIX:
             return None
+        labels = self.labels_
         together = self.same_cluster_matrix()
         return np.array([1.0 - together[np.ix_(labels == id_, labels == id_)].mean() for id_ in self.cluster_ids_])
 

@@ -21,10 +21,10 @@ from shoal.streams.state import arrays as st
 from shoal.streams.state.stream_state import StreamState
 
 SPAN = np.dtype([("born", "f8"), ("last", "f8"), ("size", "f8"), ("locked", "i8")])
-FIRST_SIZE, GROWTH = 2, 2.0  # a story is looked at when it reaches this size, and whenever it has grown so much
-BUDGET, PARTNERS = 1000, 8
+GROWTH = 2.0  # a story is looked at when it begins, and whenever it has grown so much
+BUDGET, PARTNERS = 500, 6
 BASE_EVERY = 8192  # messages between looks at the base measure, at most
-MOST_FOR_BASE = 3000  # clusters the base measure is learned from
+MOST_FOR_BASE = 500  # clusters the base measure is learned from
 
 
 @storable
@@ -82,7 +82,7 @@ class Stories:
         groups = _Groups.of(self, state)
         sizes = groups.spans["size"][groups.stories]
         before = np.array([self.looked_at.get(id_, 0) for id_ in groups.ids.tolist()])
-        due = groups.stories[(sizes >= FIRST_SIZE) & (sizes >= GROWTH * before)]
+        due = groups.stories[sizes >= GROWTH * np.maximum(before, 1.0 / GROWTH)]
         if due.size == 0:
             return []
         due = due[np.argsort(groups.spans["size"][due], kind="stable")]

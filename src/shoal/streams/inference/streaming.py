@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.base import storable
+from shoal.streams.events import EventLog
 from shoal.streams.history import ClusterHistory, History, history_of_slot
 from shoal.streams.inference.parameter_learning import learn_strength
 from shoal.streams.inference.rate_learning import EAGERNESS, BirthLearner, GridLearner, typical_gap
@@ -33,6 +34,7 @@ PRIOR_DOCUMENTS = 15.0  # the base measure begins as strong as so many documents
 STRENGTH_EVERY = 4  # batches between looks at how strong the base measure should be
 FRAGMENTED = 2.0  # one pass leaves true clusters in pieces, whose words ask for half the strength of the whole
 EARLY = (16, 32, 64, 128)  # messages after which the window is looked at again, before the first batch
+STORIES_EARLY, STORIES_EVERY = 10_000, 8  # messages with a merge pass every batch; batches between passes later
 FARTHEST_GROWTH = 15.0  # counts that drift are brought back to scale when the scale has grown by e^15
 
 
@@ -56,6 +58,8 @@ class Stream:
     out_of_order: bool = False
     stories: Stories = field(default_factory=Stories)
     n_last: int = 0  # messages of the last call
+    events: EventLog = field(default_factory=EventLog)
+    n_watched: int = 0  # messages that the event log has seen
 
     def __post_init__(self) -> None:
         if isinstance(self.state, dict):  # from a model file
@@ -163,12 +167,21 @@ class Stream:
         if self.learner is None and state.n_settled == 0:
             self.calibrate()
         self.resample()
+        self._watch()
         self.settle(state.n_docs - options.window)
         self._learn()
         self._rescale()
-        if options.stories:
+        if options.stories and (self.n_seen <= STORIES_EARLY or self.n_seen % (STORIES_EVERY * options.batch) == 0):
             self.merge_stories()
         self.retire()
+
+    def _watch(self) -> None:
+        """Tell the event log which stories the new messages belong to."""
+        state = self.state
+        docs = state.window.docs[: state.n_docs]
+        fresh = docs.number >= self.n_watched
+        self.events.arrived(self.stories.roots(state.labels[fresh]), np.array(docs.time[fresh]), self.now)
+        self.n_watched = self.n_seen
 
     def merge_stories(self) -> None:
         """Which arrival clusters are one story; see :mod:`shoal.streams.inference.stories`."""
@@ -178,6 +191,7 @@ class Stream:
             concentration /= EAGERNESS
         for gone, into in self.stories.merge_pass(state, self.n_seen, state.rate, concentration):
             self.history.note_merge(gone, into, self.now)
+            self.events.merge(gone, into, self.now)
 
     def resample(self) -> None:
         """Passes over the window, each message given all others."""

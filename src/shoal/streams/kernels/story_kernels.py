@@ -90,22 +90,13 @@ def words_in_common(bases, mine, theirs, touched, n):
 
 @kernel
 def time_evidence(a, b, rate, log_alpha):
-    """By how much log P(labels | times) grows when two stories become one, from their spans and sizes.
+    """By how much log P(labels | times) grows at least when two stories become one.
 
-    Where the spans overlap each member gains log of (both weights / its own), taken as those of members spread evenly;
-    across a gap the weight of the earlier story has decayed. One birth less costs log alpha.
+    There is one birth less, which costs log alpha, and across a gap the weight of the earlier story has decayed. What
+    members of spans that overlap lend one another is left out: with it, large stories attract one another (B-cubed of
+    four sets of news and tweets .803 .664 .796 .711; without it .816 .668 .824 .717).
     """
-    if a.born > b.born:
-        a, b = b, a
-    gain = -log_alpha - rate * max(0.0, b.born - a.last)
-    end = min(a.last, b.last)
-    if end >= b.born:
-        both = end - b.born
-        x = a.size * (both / (a.last - a.born) if a.last > a.born else 1.0)
-        y = b.size * (both / (b.last - b.born) if b.last > b.born else 1.0)
-        if x > 0.0 and y > 0.0:
-            gain += x * math.log(1.0 + y / x) + y * math.log(1.0 + x / y)
-    return gain
+    return -log_alpha - rate * max(0.0, max(a.born, b.born) - min(a.last, b.last))
 
 
 @kernel

@@ -147,6 +147,7 @@ def _check_status(state: StreamState) -> None:
     within(now.n_events, 0, len(state.events) + 1, "the events")
     within(now.table_top, 0, len(state.tables.keys) + 1, "the end of the tables")
     within(now.posting_top, 0, len(state.postings.slot) + 1, "the end of the index")
+    within(now.most_terms, 0, len(state.prior.seen) + 1, "the number of words")
     for name in ("log_alpha", "u_max", "eps", "tol", "drift", "origin", "floor", "hits", "misses"):
         need(np.isfinite(now[name]), f"{name} is not a number")
 
@@ -163,7 +164,9 @@ def _check_clusters(state: StreamState) -> None:
     within(state.prior.block, 0, len(state.prior.blocks), "the block of a feature")
     need((state.prior.blocks.strength > 0) & np.isfinite(state.prior.seen).all(), "the base measure")
     n_docs = int(now.n_docs)
-    for name in ("first", "last", "here"):
+    # `here` is followed while its stamp is that of the present sweep, and each sweep begins with a larger one
+    need(record.stamp <= now.stamp_now, "the stamp of a cluster")
+    for name in ("first", "last"):
         within(record[name], -1, max(n_docs, 1), f"{name} member")
 
 
@@ -203,6 +206,7 @@ def _check_tables(state: StreamState) -> None:
         keys = tables.keys[start : start + size]
         mine = np.flatnonzero(keys >= 0)
         n_entries += mine.size
+        need(mine.size == state.clusters.record.n_terms[slot], "the number of words of a cluster")
         need(mine.size < size and (keys >= -1).all(), "a table of words is full")
         within(keys[mine], 0, len(postings.start), "a word")
         need(np.unique(keys[mine]).size == mine.size, "a word stands twice in a table")
