@@ -40,6 +40,11 @@ def check_options(model: Any) -> np.random.Generator:
         raise BadInput("init is a matrix, but bisecting=True starts from one cluster; give the name of a seeding.")
     if model.bisecting and model.algorithm not in ("auto", "exact"):
         raise BadInput(f"bisecting=True splits exactly; algorithm={model.algorithm!r} has no use. Leave it at 'auto'.")
+    for name in ("min_cluster_size", "max_cluster_size"):
+        if getattr(model, name) is not None:
+            check_int(name, getattr(model, name), minimum=1)
+            if model.bisecting:
+                raise BadInput(f"{name} is no option of bisecting=True, whose clusters are the leaves of a tree.")
     check_real("tol", model.tol, minimum=0)
     n_threads_of(model.n_threads)
     return check_random_state(model.random_state)

@@ -14,19 +14,17 @@ from shoal.base import (
     Assignment,
     Estimator,
     Roster,
-    Rows,
     TopFeatures,
     storable,
     transaction,
     validate_rows,
     validate_weights,
 )
-from shoal.engine import fold
 from shoal.errors import BadInput
 from shoal.kmeans import editing
 from shoal.kmeans.bisecting import bisect
 from shoal.kmeans.blocks import Block
-from shoal.kmeans.centers import Centers, centers_from_csr, own_similarities
+from shoal.kmeans.centers import Centers, own_similarities
 from shoal.kmeans.exact import nearest_similarities, similarity_matrix
 from shoal.kmeans.finalize import FitResult, certified_exact, finalize
 from shoal.kmeans.input import Input, read_input
@@ -37,8 +35,9 @@ from shoal.kmeans.prediction import PreparedCenters, nearest_clusters, prepared
 from shoal.kmeans.rows import unit_rows
 from shoal.kmeans.seeding import first_centers, require_distinct_rows
 from shoal.kmeans.select_algorithm import Choice, choose
-from shoal.kmeans.statistics import Model, accumulate, merge, reassign, stats_behind, update
-from shoal.kmeans.streaming import FEATURES_IN_A_STREAM, grown, ranking_of
+from shoal.kmeans.size_limits import size_limits, within_limits
+from shoal.kmeans.statistics import Model, reassign
+from shoal.kmeans.streaming import learn_batch, start_stream
 from shoal.kmeans.wand import retrieve
 from shoal.weights import scaled_weights
 
@@ -77,6 +76,9 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         Stop after this many steps, or when the mean similarity changes by less than this share.
     bisecting : bool
         Make a tree: split the worst cluster in two until there are ``n_clusters``. ``predict`` then walks the tree.
+    min_cluster_size, max_cluster_size : int or None
+        Rows that every cluster of a fit has at least, or at most. Rows are moved by prices, where they lose least; what
+        that costs in mean similarity is ``certificate_["cost_of_size_limits"]``. ``predict`` knows no limits.
     random_state : int, RandomState or None
         Decides the answer. The number of threads and the order of the rows do not.
     n_threads : int or None
@@ -148,6 +150,8 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         max_iter: int = 100,
         tol: float = 1e-4,
         bisecting: bool = False,
+        min_cluster_size: int | None = None,
+        max_cluster_size: int | None = None,
         random_state: Any = None,
         n_threads: int | None = None,
     ) -> None:
@@ -161,6 +165,8 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         self.max_iter = max_iter
         self.tol = tol
         self.bisecting = bisecting
+        self.min_cluster_size = min_cluster_size
+        self.max_cluster_size = max_cluster_size
         self.random_state = random_state
         self.n_threads = n_threads
 
@@ -173,6 +179,8 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         """
         rng = check_options(self)
         with transaction(self), read_input(self, X, sample_weight) as data:
+            if len(data.blocks) > 1 and (self.min_cluster_size or self.max_cluster_size):
+                raise BadInput("limits on cluster sizes need all rows at once; give one matrix, or no limits.")
             if self.bisecting:
                 self._grow_tree(data, rng)
             else:
@@ -180,7 +188,8 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
                 choice, best = max((self._run(data, rng) for _ in range(n_runs)), key=lambda run: run[1].objective)
                 self.features_kept_, self.algorithm_ = choice.features_kept, choice.algorithm
                 self._remember_run(best)
-                self._remember(finalize(data.blocks, best, choice.algorithm, self.n_threads), data)
+                result = finalize(data.blocks, best, choice.algorithm, self.n_threads)
+                self._remember(self._within_limits(data, result), data)
             self._remember_rows(data.rows, mode="fit")
         return self
 
@@ -200,8 +209,8 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         )
         with transaction(self):
             if first:
-                self._start_stream(rows, weights, rng)
-            self._learn_batch(rows, weights, unit)
+                start_stream(self, rows, weights, rng)
+            learn_batch(self, rows, weights, unit)
             self._remember_rows(rows, mode=mode)
         return self
 
@@ -296,6 +305,11 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         model = Model(seeds, blocks[0].open().n_ranks, choice.features_kept)
         return choice, lloyd(blocks, model, assign, max_iter=self.max_iter, tol=self.tol, n_threads=self.n_threads)
 
+    def _within_limits(self, data: Input, result: FitResult) -> FitResult:
+        n_rows, n_clusters = int((result.labels >= 0).sum()), len(result.centers)
+        limits = size_limits(self.min_cluster_size, self.max_cluster_size, n_rows, n_clusters)
+        return result if limits is None else within_limits(data.blocks[0], result, limits, self.n_threads)
+
     def _choice(self, blocks: list[Block], seeds: Centers) -> Choice:
         """What to run; only what is left open is measured."""
         if self.algorithm == "exact":
@@ -351,42 +365,6 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         cosines = np.bincount(places[won], (weights * result.similarities)[won], k)
         self.mean_lengths_ = np.clip(np.divide(cosines, masses, out=np.zeros(k), where=masses > 0), 0.0, 1.0)
         self.masses_ = masses * data.unit
-
-    # --- the steps of partial_fit -------------------------------------------------------------------------------------
-
-    def _start_stream(self, rows: Rows, weights: np.ndarray, rng: np.random.Generator) -> None:
-        """First centers from the first batch; no weight behind them yet."""
-        unit = unit_rows(rows.matrix, n_threads=self.n_threads)
-        self.cluster_centers_ = self._first_centers([Block(unit, weights)], rng).csr(unit)
-        k = self.n_clusters
-        self.roster_, self.certificate_ = Roster.of(k), certified_exact(0)
-        self.masses_, self.mean_lengths_, self.cluster_sizes_ = np.zeros(k), np.zeros(k), np.zeros(k, np.int64)
-        self.features_kept_, self.algorithm_, self.iteration_seconds_ = None, "partial_fit", None
-        self.converged_, self.n_iter_, self.objective_history_ = False, 0, np.zeros(0)
-
-    def _learn_batch(self, rows: Rows, weights: np.ndarray, unit: float) -> None:
-        """Fold the batch, and merge its sums with those behind the centers."""
-        n_features = rows.matrix.shape[1]
-        matrix = grown(self.cluster_centers_, n_features)
-        ranking = ranking_of(rows.matrix, matrix)
-        centers = centers_from_csr(matrix, ranking)
-        keep = self.features_kept if isinstance(self.features_kept, int | np.integer) else FEATURES_IN_A_STREAM
-        model = Model(centers, ranking.columns.size, int(keep), lengths=self.mean_lengths_).indexed()
-        blocks = [Block(unit_rows(rows.matrix, ranking, self.n_threads), weights)]
-        step = partial(accumulate, n_threads=self.n_threads)
-        stats, memories = fold(blocks, step, merge, model, n_threads=self.n_threads)
-        before = stats_behind(centers, self.mean_lengths_, self.masses_ / unit)
-        model = update(model, merge(before, stats), n_threads=self.n_threads)
-        assert memories is not None
-        places, won = memories[0].labels, memories[0].labels >= 0
-        self.tree_ = self.leaves_ = self.node_centers_ = None  # a tree does not describe centers that move on
-        self.cluster_centers_, self.mean_lengths_ = model.centers.csr(ranking), model.lengths
-        self.masses_ = self.masses_ + stats.mass * unit
-        self.labels_, self.similarities_, self.outliers_ = self._ids_of(places), memories[0].similarities, ~won
-        self.cluster_sizes_ = self.cluster_sizes_ + np.bincount(places[won], minlength=model.k)
-        self.mean_similarity_ = stats.similarity / max(stats.weight, 1e-300)
-        self.objective_history_ = np.append(self.objective_history_, self.mean_similarity_)
-        self.n_iter_ += 1
 
     # --- state --------------------------------------------------------------------------------------------------------
 
