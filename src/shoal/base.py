@@ -244,18 +244,3 @@ def _largest(probabilities: np.ndarray, top: int) -> sp.csr_matrix:
     matrix = sp.csr_matrix((values.ravel(), columns.ravel(), indptr), shape=(n_rows, n_columns))
     matrix.eliminate_zeros()
     return matrix
-
-
-# Until every package uses validate_rows, validate_weights, cluster_ids_ and reported_cluster_ids.
-
-
-def as_rows(estimator: Estimator, X: Any, *, fitting: bool, nonnegative: bool = False) -> sp.csr_matrix:
-    """The rows of ``X``; when fitting, their columns are remembered at once."""
-    mode: Mode = "fit" if fitting else "predict"
-    rows = validate_rows(estimator, X, mode=mode, nonnegative=nonnegative)
-    if fitting:
-        remember_rows(estimator, rows, mode=mode)
-    return rows.matrix
-
-
-as_weights = validate_weights

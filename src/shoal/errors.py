@@ -47,7 +47,3 @@ class ShoalWarning(UserWarning):
 
 class InterruptedWarning(ShoalWarning):
     """Ctrl-C stopped the work early; the model holds the best state so far."""
-
-
-# Until every package uses the name above.
-Interrupted = InterruptedWarning

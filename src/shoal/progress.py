@@ -10,6 +10,7 @@ Bars go to standard error, so results on standard output stay clean.
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -22,6 +23,8 @@ from types import FrameType, TracebackType
 from typing import Any, Protocol
 
 from shoal.errors import InterruptedWarning
+
+logger = logging.getLogger("shoal")
 
 
 class Display(Protocol):
@@ -102,17 +105,33 @@ _display: ContextVar[Display] = ContextVar("shoal_display", default=Silent())  #
 def show_progress(wording: Callable[[str], str] = str) -> Iterator[None]:
     """Show bars on standard error for the work inside; messages go through ``wording`` first."""
     bars = Bars(wording)
-    token = _display.set(bars)
+    handler = _ToDisplay(bars)
+    token, level = _display.set(bars), logger.level
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
     try:
         with bars.progress:
             yield
     finally:
+        logger.setLevel(level)
+        logger.removeHandler(handler)
         _display.reset(token)
 
 
+class _ToDisplay(logging.Handler):
+    """Puts what the ``shoal`` logger records between the bars."""
+
+    def __init__(self, display: Display) -> None:
+        super().__init__(logging.INFO)
+        self.display = display
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.display.message(record.getMessage())
+
+
 def message(text: str) -> None:
-    """One line for the person watching, if anyone is: what was guessed, chosen, dropped."""
-    _display.get().message(text)
+    """Record what was guessed, chosen or dropped with the ``shoal`` logger; commands show it on standard error."""
+    logger.info("%s", text)
 
 
 def message_once(text: str) -> None:
@@ -120,7 +139,7 @@ def message_once(text: str) -> None:
     display = _display.get()
     if isinstance(display, Bars) and text not in display.printed:
         display.printed.add(text)
-        display.message(text)
+        message(text)
 
 
 @contextmanager
@@ -239,7 +258,3 @@ class Monitor:
             raise KeyboardInterrupt
         self.interrupted = True
         self._task.display.message("stopping after this step; press Ctrl-C again to stop at once")
-
-
-# Until every package uses the names above.
-say, say_once, shown = message, message_once, show_progress

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 from collections.abc import Collection, Sequence
 from numbers import Integral, Real
 from typing import Any, Literal, NamedTuple
@@ -13,8 +12,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from shoal.errors import BadInput
-
-logger = logging.getLogger("shoal")
+from shoal.progress import message
 
 Mode = Literal["fit", "partial_fit", "predict"]
 
@@ -59,7 +57,7 @@ def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = Fal
     if nonnegative:
         _refuse_negative(estimator, rows)
     if n_unknown and mode == "predict":
-        logger.info("%d columns of the data are unknown to the model and were left out", n_unknown)
+        message(f"{n_unknown:,} columns of the data are unknown to the model and were left out")
     return Rows(rows, names.vocabulary, names.array, source.item_ids, source.times, n_unknown, source.recipe)
 
 

@@ -13,7 +13,7 @@ from scipy.cluster.hierarchy import is_valid_linkage
 from sklearn.metrics import adjusted_rand_score
 
 import shoal
-from shoal.errors import BadInput, Interrupted
+from shoal.errors import BadInput, InterruptedWarning
 from shoal.families import ExponentialFamilyMixture, StuckSampler
 from shoal.families.plots import MOST_LEAVES, tree_plot
 from shoal.families.samplers.schedule import Schedule
@@ -102,7 +102,7 @@ def test_interrupted_and_resumed_is_uninterrupted(
 
     with monkeypatch.context() as patch:
         patch.setattr(Schedule, "adapts", stop_in_burn_in)
-        with pytest.warns(Interrupted):
+        with pytest.warns(InterruptedWarning):
             stopped.fit(X)
     assert stopped.n_iter_ == n_before
     stopped.resume(X)

@@ -17,7 +17,7 @@ from shoal.auction.optimize import Infeasible
 from shoal.auction.recommend import best_clicks
 from shoal.auction.replay import replay
 from shoal.auction.report import write_report
-from shoal.progress import say
+from shoal.progress import message
 
 
 class Demo(NamedTuple):
@@ -33,10 +33,10 @@ def demo(
 ) -> Demo:
     """Simulate a market, propose reserves, back-test them, and write report and reserve table to ``out``."""
     out = Path(out)
-    say("simulating a market whose reserves were tuned by bins of keywords, and whose bidders react")
+    message("simulating a market whose reserves were tuned by bins of keywords, and whose bidders react")
     market = Market(n_keywords, n_days=n_days, page_views_per_day=20 * n_keywords, random_state=random_state)
     log = market.log(baseline_policy(market, tuning=COARSE).policy)
-    say(f"{log.n_auctions:,} auctions, {log.n_bids:,} bids; fitting on the first half of the days")
+    message(f"{log.n_auctions:,} auctions, {log.n_bids:,} bids; fitting on the first half of the days")
     return propose_and_report(
         log,
         out / "report.html",

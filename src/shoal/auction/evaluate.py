@@ -14,7 +14,7 @@ from shoal.auction.market import Market
 from shoal.auction.optimize import Infeasible, Plan, lift, optimize
 from shoal.auction.recommend import best_clicks, recommend
 from shoal.auction.replay import ReplayTable, Settings, Totals, replay, replay_policy
-from shoal.progress import say, task
+from shoal.progress import message, task
 
 FROZEN_BIDS = (
     "Held-out figures keep every logged bid as it was. Where bidders react to reserves, the gain in clicks "
@@ -138,7 +138,7 @@ def evaluate(
                         **goals,
                     )
             except Infeasible as error:
-                say(f"{name}: {error}")
+                message(f"{name}: {error}")
                 results.append(Result(name, None, why_not=str(error)))
             else:
                 found = _validate(name, plan, check_relative if name in (OURS, UNGUARDED) else check, tested, prices)

@@ -15,7 +15,7 @@ from shoal.auction.auction_log import AuctionLog, PageLayout, Policy
 from shoal.data.named_tables import NamedTables, require_columns
 from shoal.data.sql import quoted
 from shoal.errors import BadInput, BadSource, MissingColumn
-from shoal.progress import say
+from shoal.progress import message
 from shoal.validation import check_real
 
 SECTIONS = {"ml": 1, "mainline": 1, "sb": 2, "sidebar": 2, "none": 0, "": 0, "0": 0, "1": 1, "2": 2}
@@ -76,7 +76,7 @@ def read_log(
         log = _assemble(connection, has, keywords, days, logged, layout or PageLayout(), float(reference), dropped)
     log = in_cents(log, check_real("cents_per_unit", cents_per_unit, minimum=0, strict=True))
     for reason, count in dropped.items():
-        say(f"left out {count:,} rows: {reason}")
+        message(f"left out {count:,} rows: {reason}")
     return log
 
 
@@ -180,7 +180,7 @@ def _all_days(connection: Any) -> np.ndarray:
         full = [days[0] + datetime.timedelta(at) for at in range((days[-1] - days[0]).days + 1)]
     missing = [str(day) for day in full if day not in set(days)]
     if missing:
-        say(f"{len(missing)} days without traffic: {', '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}")
+        message(f"{len(missing)} days without traffic: {', '.join(missing[:5])}{' ...' if len(missing) > 5 else ''}")
         place = {day: at for at, day in enumerate(full)}
         connection.execute("DELETE FROM days")
         connection.executemany("INSERT INTO days VALUES (?, ?)", [(day, place[day]) for day in days])

@@ -20,7 +20,7 @@ from shoal.auction.landscape import landscapes
 from shoal.auction.optimize import LIMITS, Infeasible, Plan, lift, optimize
 from shoal.auction.replay import ReplayTable, Settings, Totals, replay
 from shoal.errors import BadInput
-from shoal.progress import say, task
+from shoal.progress import message, task
 from shoal.threads import ordered_map
 from shoal.validation import check_real
 
@@ -202,7 +202,7 @@ def recommend(
         "clicks from": clicks_from,
         "days": [str(log.days[day]) for day in active_days(table)],
     }
-    say(f"level chosen on held-out days: {best.level.name}; margins {moved}")
+    message(f"level chosen on held-out days: {best.level.name}; margins {moved}")
     return plan
 
 
@@ -235,7 +235,7 @@ def _hold_out_all(table: ReplayTable, levels: list[Level], goals: dict[str, Any]
         for level, result in zip(levels, ordered_map(attempt, levels), strict=True):
             bar.advance()
             if isinstance(result, Infeasible):
-                say(f"level {level.name} is left out: {result}")
+                message(f"level {level.name} is left out: {result}")
             else:
                 tried.append(result)
     if not tried:

@@ -16,7 +16,7 @@ from shoal.data.side_columns import SideColumns
 from shoal.data.vocabulary import Vocabulary
 from shoal.data.weighting import items_per_feature, keep_columns, smooth_idf, weigh
 from shoal.errors import BadInput
-from shoal.progress import say
+from shoal.progress import message
 
 Columns = dict[str, np.ndarray | None]
 
@@ -136,4 +136,4 @@ def report(dataset: Dataset) -> None:
     }
     for fact, words in reported.items():
         if facts.get(fact):
-            say(f"{facts[fact]:,} {words}")
+            message(f"{facts[fact]:,} {words}")

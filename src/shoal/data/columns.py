@@ -10,7 +10,7 @@ from shoal.data.read_options import BARE_LINES, ROLES
 from shoal.data.recipe import Recipe
 from shoal.data.table import Table, listed
 from shoal.errors import BadInput, MissingColumn
-from shoal.progress import say
+from shoal.progress import message
 
 ITEM_NAMES = ("id", "item", "item_id", "doc_id", "key", "uid", "ad_id", "name")
 LIST_NAMES = ("features", "keywords", "tags", "terms", "targets", "categories", "words")
@@ -25,9 +25,9 @@ class ColumnChoice:
     recipe: Recipe
     guessed: list[str] = field(default_factory=list)
 
-    def guess(self, message: str) -> None:
-        self.guessed.append(message)
-        say(message)
+    def guess(self, text: str) -> None:
+        self.guessed.append(text)
+        message(text)
 
 
 def choose_columns(table: Table, asked: Recipe, *, one_feature: str | None = None) -> ColumnChoice:

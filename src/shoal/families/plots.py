@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from shoal.drawing import BLUE, GREY, figure
 from shoal.families.hierarchy import linkage_of
+from shoal.plotting import BLUE, GREY, figure
 
 if TYPE_CHECKING:
     from shoal.families.inspection import FittedMixture

@@ -1,4 +1,4 @@
-"""The hall: input is judged once, ids are stable, threads keep order, Ctrl-C leaves a usable state."""
+"""Shared modules: input is validated once, ids are stable, threads keep order, Ctrl-C leaves a usable state."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 
 from shoal import errors, jit, progress
-from shoal.base import Estimator, Roster, as_rows, as_weights
+from shoal.base import Estimator, Roster, validate_rows, validate_weights
 from shoal.threads import n_threads_available, ordered_map, row_blocks
 
 
@@ -22,13 +22,13 @@ class Plain(Estimator):
         self.n_clusters = n_clusters
 
 
-# --- the judge of input -------------------------------------------------------------------------
+# --- validation of input -------------------------------------------------------------------------
 
 
 def test_rows_of_sparse_and_dense_are_the_same():
     X = np.array([[0, 1.0], [2.0, 0]])
     for given in (X, sp.csr_matrix(X), sp.csr_array(X), sp.csc_matrix(X), sp.coo_matrix(X)):
-        np.testing.assert_array_equal(as_rows(Plain(), given, fitting=True).toarray(), X)
+        np.testing.assert_array_equal(validate_rows(Plain(), given, mode="fit").matrix.toarray(), X)
 
 
 def test_rows_are_made_canonical_without_touching_the_callers_arrays():
@@ -36,7 +36,7 @@ def test_rows_are_made_canonical_without_touching_the_callers_arrays():
     X = sp.csr_matrix((data, indices, indptr), shape=(1, 2))
     for array in (X.data, X.indices, X.indptr):
         array.flags.writeable = False
-    rows = as_rows(Plain(), X, fitting=True)
+    rows = validate_rows(Plain(), X, mode="fit").matrix
     np.testing.assert_array_equal(rows.toarray(), [[2.0, 4.0]])
     np.testing.assert_array_equal(X.indices, [1, 0, 1])
 
@@ -44,25 +44,25 @@ def test_rows_are_made_canonical_without_touching_the_callers_arrays():
 def test_64_bit_indices_are_kept():
     X = sp.csr_matrix(np.eye(3))
     X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
-    assert as_rows(Plain(), X, fitting=True).nnz == 3
+    assert validate_rows(Plain(), X, mode="fit").matrix.nnz == 3
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_nan_and_infinity_are_refused(bad):
     with pytest.raises(errors.BadInput, match=r"NaN|infinity"):
-        as_rows(Plain(), np.array([[1.0, bad]]), fitting=True)
+        validate_rows(Plain(), np.array([[1.0, bad]]), mode="fit")
 
 
 def test_a_negative_weight_is_named_by_row_and_column():
     X = sp.csr_matrix(np.array([[1.0, 0, 2.0], [0, -3.0, 0]]))
     with pytest.raises(errors.BadInput, match=r"row 1, column 1 holds -3"):
-        as_rows(Plain(), X, fitting=True, nonnegative=True)
+        validate_rows(Plain(), X, mode="fit", nonnegative=True)
 
 
 @pytest.mark.parametrize("bad", [[1.0], [1.0, -1.0], [1.0, np.nan]])
 def test_bad_sample_weights_are_refused(bad):
     with pytest.raises(errors.BadInput, match="sample_weight"):
-        as_weights(bad, 2)
+        validate_weights(bad, 2)
 
 
 def test_every_error_is_a_shoal_error_and_a_builtin():
@@ -126,7 +126,10 @@ def test_a_monitor_tells_converged_from_out_of_iterations():
 
 
 def test_ctrl_c_ends_after_the_step_and_warns():
-    with pytest.warns(errors.Interrupted, match="after 2 of 10"), progress.Monitor("fit", max_iter=10) as monitor:
+    with (
+        pytest.warns(errors.InterruptedWarning, match="after 2 of 10"),
+        progress.Monitor("fit", max_iter=10) as monitor,
+    ):
         while monitor.running:
             if monitor.n_iter == 1:
                 os.kill(os.getpid(), signal.SIGINT)
@@ -144,8 +147,8 @@ def test_a_second_ctrl_c_stops_at_once():
 
 def test_progress_goes_to_standard_error_with_an_eta(capsys, monkeypatch):
     monkeypatch.setattr(progress.Bars, "seconds_between_lines", -1.0)
-    with progress.shown(), progress.task("reading", total=10) as reading:
-        progress.say("guessed the column")
+    with progress.show_progress(), progress.task("reading", total=10) as reading:
+        progress.message("guessed the column")
         reading.advance(5, rows=5000)
     out, err = capsys.readouterr()
     assert out == ""
@@ -155,11 +158,11 @@ def test_progress_goes_to_standard_error_with_an_eta(capsys, monkeypatch):
 
 
 def test_compiling_is_told_once_and_only_if_there_is_any(capsys):
-    with progress.shown():
+    with progress.show_progress():
         jit.njit(lambda x: x + 1)(1)
         jit.njit(lambda x: x + 2)(1)
     assert capsys.readouterr().err.count("compiling for this machine") == 1
-    with progress.shown():
+    with progress.show_progress():
         pass
     assert capsys.readouterr().err == ""
 
@@ -167,7 +170,7 @@ def test_compiling_is_told_once_and_only_if_there_is_any(capsys):
 def test_the_library_is_silent_by_default(capsys):
     with progress.task("reading", total=1) as reading:
         reading.advance()
-    progress.say("nobody is watching")
+    progress.message("nobody is watching")
     assert capsys.readouterr() == ("", "")
 
 
