@@ -46,13 +46,24 @@ def row_scores(X, given, refused=(), sharpness=1.0, absent=0.5, far=None):
     return sum(w * X[row] for row, w in weight.items()) / sum(weight.values())
 
 
-def predictors(X, given, feature, penalty, log_hidden, refused=()):
+def factor_score(V, given, refused, feature, unseen=0.03, penalty=0.03):
+    """z of one feature: the row factors solve the weighted least squares over every feature, written out."""
+    weight = np.full(len(V), unseen)
+    weight[[*given, *refused]] += 1
+    A = sum(w * np.outer(v, v) for w, v in zip(weight, V, strict=True))
+    A = A + penalty * (len(given) + unseen * len(V)) * np.eye(V.shape[1])
+    return float(V[feature] @ np.linalg.solve(A, sum((V[j] for j in given), np.zeros(V.shape[1]))))
+
+
+def predictors(X, given, feature, penalty, log_hidden, V, refused=()):
     """The predictors of one candidate, from a dense X in which the set asked about does not occur."""
     b = min((X[:, feature].sum() + 0.5) / (X.shape[0] + 1), 0.999)
     e = sum(ridge_weights(X, penalty)[j, feature] for j in given)
     log_given = math.log1p(len(given))
     log_ridge = math.log(max(e, 0) + 0.1 * b + 1e-4)
+    z = factor_score(V, given, refused, feature)
     found = [math.log(b / (1 - b)), log_given, log_hidden, e, log_ridge, log_ridge * log_given]
+    found += [z, math.log(max(z, 0) + 0.01)]
     for sharpness, absent in ((2.0, 0.5), (1.0, 0.5), (0.5, 0.3)):
         v = row_scores(X, given, refused, sharpness, absent)[feature]
         found += [v, math.log(v + 0.01 * b)]

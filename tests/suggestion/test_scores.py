@@ -9,9 +9,10 @@ import scipy.sparse as sp
 from oracles import suggestion as oracle
 from shoal.suggestion import hidden as hidden_entries
 from shoal.suggestion.calibration import Calibration
+from shoal.suggestion.factors import fit_factors
 from shoal.suggestion.learning import update
 from shoal.suggestion.logistic import fit_logistic
-from shoal.suggestion.model import Queries, Settings, empty_model
+from shoal.suggestion.model import Settings, empty_model, new_queries
 from shoal.suggestion.ranking import predictors_of
 from shoal.suggestion.ridge import LOCAL_WIDTH, ridge_of, ridge_way
 from shoal.suggestion.statistics import accumulate, no_rows
@@ -39,7 +40,8 @@ def queries_of(sets, refused, own, n_features):
             X[at, list(row)] = 1
         return sp.csr_matrix(X)
 
-    return Queries(matrix(sets), matrix(refused), np.array(own, np.int64), np.full(len(sets), 0.3))
+    queries = new_queries(matrix(sets), matrix(refused), np.full(len(sets), 0.3))
+    return queries._replace(own=np.array(own, np.int64))
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -82,7 +84,9 @@ def test_forgetting_a_row_equals_a_refit_without_it(way, seed):
     assert (candidates[0] >= 0).sum() == X.shape[1] - 2
     for feature, numbers in zip(candidates[0], found[0], strict=True):
         if feature >= 0:
-            np.testing.assert_allclose(numbers, oracle.predictors(rest, given[0], feature, 2.0, 0.3), atol=1e-10)
+            np.testing.assert_allclose(
+                numbers, oracle.predictors(rest, given[0], feature, 2.0, 0.3, model.factors.features), atol=1e-10
+            )
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -96,8 +100,30 @@ def test_predictors_of_new_sets_with_refusals(seed):
         assert set(candidates[at][candidates[at] >= 0]) == left
         for feature, numbers in zip(candidates[at], found[at], strict=True):
             if feature >= 0:
-                expected = oracle.predictors(X, sets[at], feature, 2.0, 0.3, refused[at])
+                expected = oracle.predictors(X, sets[at], feature, 2.0, 0.3, model.factors.features, refused[at])
                 np.testing.assert_allclose(numbers, expected, atol=1e-10)
+
+
+def test_factors_solve_their_least_squares():
+    X = random_sets(3, n_rows=200, n_features=30)
+    factors = fit_factors(sp.csr_matrix(X), 0)
+    given = sp.csr_matrix(X[:5])
+    scores = factors.scores(given, sp.csr_matrix(given.shape))
+    for row in range(5):
+        expected = [oracle.factor_score(factors.features, given[row].indices, [], d) for d in range(30)]
+        np.testing.assert_allclose(scores[row], expected, atol=1e-10)
+    # Alternating least squares has come to rest when the features' side solves its own normal equations.
+    U = np.array(
+        [
+            np.linalg.lstsq(factors.features, score, rcond=None)[0]
+            for score in factors.scores(sp.csr_matrix(X), sp.csr_matrix(X.shape))
+        ]
+    )
+    for d in range(5):
+        rows = np.flatnonzero(X[:, d])
+        A = 0.03 * U.T @ U + U[rows].T @ U[rows] + 0.03 * (rows.size + 0.03 * len(U)) * np.eye(U.shape[1])
+        expected = np.linalg.solve(A, U[rows].sum(axis=0))
+        assert np.corrcoef(expected, factors.features[d])[0, 1] > 0.98
 
 
 @pytest.mark.parametrize("hidden", ["third", 0.3, 0.85])

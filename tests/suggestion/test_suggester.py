@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import shoal
 from shoal import Suggester
 from shoal.errors import BadInput, BadModelFile, CannotMerge, UnknownFeature
+from shoal.suggestion.candidate_kernels import FACTOR, LOG_FACTOR
 
 from .test_scores import WAYS, random_sets
 
@@ -300,3 +301,17 @@ def test_asking_changes_nothing(sets, fitted):
     model.suggest_batch(sets)
     model.explain([1], [2])
     assert pickle.dumps(vars(model)) == before
+
+
+@pytest.mark.parametrize(("least_gain", "kept"), [(-1.0, True), (1.0, False)])
+def test_factors_are_kept_only_where_they_gain_enough(least_gain, kept, sets, monkeypatch):
+    monkeypatch.setattr("shoal.suggestion.learning.LEAST_GAIN", least_gain)
+    model = Suggester(random_state=0).fit(sets)
+    assert model.uses_factors_ == kept
+    assert model.model_.weights[[FACTOR, LOG_FACTOR]].any() == kept
+    asked = [one.feature for one in model.suggest([1, 2, 3], [4], n=5)]
+    parts = model.explain([1, 2, 3], asked, [4])
+    total = parts.base + parts.of_given.sum(axis=0) + parts.of_rows.sum(axis=0)
+    np.testing.assert_allclose(total, parts.probability, atol=1e-9)
+    found = {one.feature: one.probability for one in model.suggest([1, 2, 3], [4], n=5)}
+    np.testing.assert_allclose(parts.probability, [found[feature] for feature in sorted(asked)], rtol=1e-9)

@@ -22,12 +22,13 @@ REFUSED = 1.0  # nats that a remembered row loses by each refused feature it has
 FAR = 16.0  # nats below the best row at which a row is left out (in the middle sharpness; half in the broad one)
 
 # The predictors of a candidate: logit of its base rate b, log(1 + given), log of the expected hidden entries, ridge
-# score e, log(e+ + .1 b + 1e-4), that times log(1 + given); from ROWS on v and log(v + .01 b) for each sharpness.
+# score e, log(e+ + .1 b + 1e-4), that times log(1 + given); factor score z, log(z+ + .01); from ROWS on v and
+# log(v + .01 b) for each sharpness.
 N_WAYS = 3
-POPULARITY, LENGTH, HIDDEN, RIDGE, LOG_RIDGE, LOG_RIDGE_LENGTH, ROWS = range(7)
+POPULARITY, LENGTH, HIDDEN, RIDGE, LOG_RIDGE, LOG_RIDGE_LENGTH, FACTOR, LOG_FACTOR, ROWS = range(9)
 N_PREDICTORS = ROWS + 2 * N_WAYS
 RIDGE_FLOOR, ROW_FLOOR = 0.1, 0.01  # shares of b inside the logs
-TINY = 1e-4
+FACTOR_FLOOR, TINY = 0.01, 1e-4
 
 
 @inline_kernel
@@ -141,7 +142,7 @@ def best_open(score, closed, chosen):
 
 
 @inline_kernel
-def fill_predictors(ridge, row_score, base, n_given, log_hidden, out):
+def fill_predictors(ridge, factor, row_score, base, n_given, log_hidden, out):
     """What the score of one candidate is linear in."""
     out[POPULARITY] = np.log(base / (1.0 - base))
     out[LENGTH] = np.log1p(n_given)
@@ -149,6 +150,8 @@ def fill_predictors(ridge, row_score, base, n_given, log_hidden, out):
     out[RIDGE] = ridge
     out[LOG_RIDGE] = np.log(max(ridge, 0.0) + RIDGE_FLOOR * base + TINY)
     out[LOG_RIDGE_LENGTH] = out[LOG_RIDGE] * out[LENGTH]
+    out[FACTOR] = factor
+    out[LOG_FACTOR] = np.log(max(factor, 0.0) + FACTOR_FLOOR)
     for way in range(N_WAYS):
         out[ROWS + 2 * way] = row_score[way]
         out[ROWS + 2 * way + 1] = np.log(row_score[way] + ROW_FLOOR * base)
@@ -156,7 +159,7 @@ def fill_predictors(ridge, row_score, base, n_given, log_hidden, out):
 
 @kernel
 def candidates_of(
-    given_ptr, given, refused_ptr, refused, own_rows, log_hidden, ridge_scores, count, n_rows,
+    given_ptr, given, refused_ptr, refused, own_rows, log_hidden, ridge_scores, factor_scores, count, n_rows,
     row_ptr, row_features, posting_ptr, posting_rows, candidates, predictors,
 ):  # fmt: skip
     """For every query its candidates (-1: no more) and their predictors."""
@@ -179,18 +182,21 @@ def candidates_of(
             asked, no, own, count, n_rows, row_ptr, row_features, posting_ptr, posting_rows, shared, near, weights
         )
         row_scores(near, n_near, weights, row_ptr, row_features, by_rows)
-        ridge = ridge_scores[query]
+        ridge, factor = ridge_scores[query], factor_scores[query]
         for feature in range(n_features):
             base = base_rate(count[feature], n_rows, has[feature], left_out)
             explained = max(ridge[feature], 0.0) + RIDGE_FLOOR * base + TINY
             screening[feature] = explained * explained * (by_rows[BROAD, feature] + ROW_FLOOR * base)
+            screening[feature] *= max(factor[feature], 0.0) + FACTOR_FLOOR
         n = best_open(screening, closed, candidates[query])
         candidates[query, n:] = -1
         for at in range(n):
             feature = candidates[query, at]
             base = base_rate(count[feature], n_rows, has[feature], left_out)
             here[:] = by_rows[:, feature]
-            fill_predictors(ridge[feature], here, base, asked.size, log_hidden[query], predictors[query, at])
+            fill_predictors(
+                ridge[feature], factor[feature], here, base, asked.size, log_hidden[query], predictors[query, at]
+            )
         has[whole] = 0.0
         closed[asked] = False
         closed[no] = False

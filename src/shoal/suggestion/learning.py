@@ -8,15 +8,18 @@ sample is left out of the counts, and joins them once the weights are known.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.suggestion.calibration import fit_calibration, uncalibrated
+from shoal.suggestion.calibration import fit_calibration
+from shoal.suggestion.candidate_kernels import FACTOR, LOG_FACTOR
+from shoal.suggestion.factors import Factors, fit_factors, no_factors
 from shoal.suggestion.hidden import expected_hidden
 from shoal.suggestion.logistic import fit_logistic
-from shoal.suggestion.model import Queries, SuggestionModel, empty_model, popularity_weights, postings_of
+from shoal.suggestion.model import Queries, SuggestionModel, empty_model, postings_of
 from shoal.suggestion.ranking import best_of, predictors_of, ridge_lists, scores_of
 from shoal.suggestion.ridge import Ridge, ridge_of, ridge_way
 from shoal.suggestion.statistics import SuggestionStats, merge, without
@@ -28,6 +31,8 @@ OTHER_PROTOCOLS = (0.3, 0.5, 0.7, 0.85, "one")  # each sample row is used twice:
 GROWTH = 1.2  # weights are learned again when the rows have grown by this factor since
 WEIGHT_PENALTY = 1.0
 LIST_LENGTH = 10
+LEAST_GAIN = 0.005  # mean of recall@10 and nDCG@10 that factors must add to be kept
+FOLDS, FEW_ROWS, MANY_ROWS = 5, 4, 10  # of the factors; rows are few or many compared with the sample
 
 
 class Sample(NamedTuple):
@@ -49,7 +54,8 @@ def update(model: SuggestionModel, stats: SuggestionStats) -> SuggestionModel:
     settings = model.settings
     way = ridge_way(total.n_rows, total.n_features, settings.ridge)
     ridge = ridge_of(total, model.penalty, way, settings.n_threads)
-    return model._replace(stats=total, postings=postings_of(total), way=way, ridge=ridge)
+    factors = model.factors.widened(total.n_features)
+    return model._replace(stats=total, postings=postings_of(total), way=way, ridge=ridge, factors=factors)
 
 
 def learn(model: SuggestionModel) -> SuggestionModel:
@@ -63,7 +69,8 @@ def learn(model: SuggestionModel) -> SuggestionModel:
     seen = total if way != "local" else without(total, np.unique(sample.rows))
     model = model._replace(stats=seen, postings=postings_of(seen), way=way)
     penalty, ridge = choose_penalty(model, sample)
-    model = fit_weights(model._replace(penalty=penalty, ridge=ridge), sample)
+    folds, factors = cross_fit(total, sample, settings.seed)
+    model = fit_weights(model._replace(penalty=penalty, ridge=ridge, factors=factors), sample, folds)
     if way == "local":
         ridge = ridge_of(total, penalty, way, settings.n_threads)
         model = model._replace(stats=total, postings=postings_of(total), ridge=ridge)
@@ -88,7 +95,9 @@ def draw_sample(stats: SuggestionStats, n_sample: int, exact: bool, seed: int) -
     sets = sp.csr_matrix((np.ones(features.size), features, ptr), shape=(rows.size, stats.n_features))
     own = rows if exact else np.full(rows.size, -1)
     log_hidden = _log_hidden(stats.lengths(), np.diff(ptr), protocols)
-    return Sample(rows, Queries(sets, sp.csr_matrix(sets.shape), own, log_hidden), stats.rows()[rows])
+    n_folds = FOLDS if stats.n_rows < FEW_ROWS * chosen.size else 1
+    fold = np.tile(np.arange(chosen.size) % n_folds, 2)
+    return Sample(rows, Queries(sets, sp.csr_matrix(sets.shape), own, log_hidden, fold), stats.rows()[rows])
 
 
 def _log_hidden(lengths: np.ndarray, n_given: np.ndarray, protocols: list[str | float]) -> np.ndarray:
@@ -158,10 +167,13 @@ def _largest_close(tried: dict[float, np.ndarray], best: float) -> float:
 
 def list_quality(hidden: sp.csr_matrix, lists: np.ndarray) -> np.ndarray:
     """Mean of recall@10 and nDCG@10 of each list."""
-    hit = entries_at(hidden, lists)
-    n_relevant = np.asarray(hidden.sum(axis=1)).ravel().astype(np.int64)
-    gain = 1 / np.log2(np.arange(lists.shape[1]) + 2)
-    ideal = np.cumsum(gain)[np.minimum(n_relevant, lists.shape[1]) - 1]
+    return quality_of_hits(entries_at(hidden, lists), np.diff(hidden.indptr))
+
+
+def quality_of_hits(hit: np.ndarray, n_relevant: np.ndarray) -> np.ndarray:
+    """Mean of recall and nDCG of each list, from which of its places are right."""
+    gain = 1 / np.log2(np.arange(hit.shape[1]) + 2)
+    ideal = np.cumsum(gain)[np.minimum(n_relevant, hit.shape[1]) - 1]
     return np.asarray((hit.sum(axis=1) / n_relevant + hit @ gain / ideal) / 2)
 
 
@@ -174,17 +186,70 @@ def entries_at(X: sp.csr_matrix, columns: np.ndarray) -> np.ndarray:
     return np.asarray(np.where(found, np.append(X.data, 0.0)[place], 0.0))
 
 
-def fit_weights(model: SuggestionModel, sample: Sample) -> SuggestionModel:
-    """Weights of the predictors, then the calibration, both by penalized maximum likelihood on the sample."""
-    if sample.rows.size == 0:
-        return model._replace(weights=popularity_weights(), calibration=uncalibrated())
+def cross_fit(stats: SuggestionStats, sample: Sample, seed: int) -> tuple[list[Factors], Factors]:
+    """Factors that have not seen the sample rows of each fold, and those that answer queries.
+
+    Factors cannot forget a row exactly. Where rows are many, the sample is left out as a whole; where few, in five
+    parts, so that the factors are learned from nearly as many rows as the final ones. The final ones see all rows,
+    unless rows are so many that the sample does not matter.
+    """
+    rows = stats.rows()
+    folds = []
+    for fold in range(int(sample.queries.fold.max(initial=0)) + 1):
+        kept = np.ones(stats.n_rows, bool)
+        kept[sample.rows[sample.queries.fold == fold]] = False
+        folds.append(fit_factors(rows[kept], seed + fold))
+    many = stats.n_rows > MANY_ROWS * sample.rows.size
+    return folds, folds[0] if many else fit_factors(rows, seed)
+
+
+def fit_weights(model: SuggestionModel, sample: Sample, folds: Sequence[Factors]) -> SuggestionModel:
+    """Weights of the predictors, then the calibration, both by penalized maximum likelihood on the sample.
+
+    Factors are kept only where the lists of the sample are better with them; most sets of short rows need none.
+    """
     queries, settings = sample.queries, model.settings
-    candidates, predictors = predictors_of(model, queries, settings.n_candidates, settings.n_threads)
-    outcome = entries_at(sample.whole, candidates)
+    if sample.rows.size == 0:
+        return model._replace(factors=no_factors(model.stats.n_features))
+    candidates, predictors = predictors_of(model, queries, settings.n_candidates, settings.n_threads, folds)
     some = (candidates >= 0) & ~queries.is_empty[:, None]
     if not some.any():
-        return model
-    model = model._replace(weights=fit_logistic(predictors[some], outcome[some], penalty=WEIGHT_PENALTY))
+        return model._replace(factors=no_factors(model.stats.n_features))
+    outcome = entries_at(sample.whole, candidates)
+    n_hidden = np.diff(sample.whole.indptr) - np.diff(queries.given.indptr)
+    without = predictors.copy()
+    without[:, :, [FACTOR, LOG_FACTOR]] = 0.0  # their weights are then exactly 0
+    plain = _weighted(model._replace(factors=no_factors(model.stats.n_features)), without, outcome, some)
+    joined = _weighted(model, predictors, outcome, some)
+    lists = [
+        _listed_outcome(one, queries, candidates, numbers, outcome)
+        for one, numbers in ((plain, without), (joined, predictors))
+    ]
+    asked = n_hidden > 0
+    qualities = [quality_of_hits(hit[asked], n_hidden[asked]).mean() for hit in lists]
+    better = qualities[1] - qualities[0] >= LEAST_GAIN
+    return _calibrated(
+        joined if better else plain, queries, candidates, predictors if better else without, outcome, some
+    )
+
+
+def _weighted(model: SuggestionModel, predictors: np.ndarray, outcome: np.ndarray, some: np.ndarray) -> SuggestionModel:
+    return model._replace(weights=fit_logistic(predictors[some], outcome[some], penalty=WEIGHT_PENALTY))
+
+
+def _listed_outcome(
+    model: SuggestionModel, queries: Queries, candidates: np.ndarray, predictors: np.ndarray, outcome: np.ndarray
+) -> np.ndarray:
+    """Which of the ten best candidates of each query are hidden entries."""
+    best = best_of(scores_of(model, queries, candidates, predictors), candidates, LIST_LENGTH)
+    return np.take_along_axis(outcome * (candidates >= 0), best, 1)
+
+
+def _calibrated(
+    model: SuggestionModel, queries: Queries, candidates: np.ndarray, predictors: np.ndarray,
+    outcome: np.ndarray, some: np.ndarray,
+) -> SuggestionModel:  # fmt: skip
+    """With the calibration curve learned on the ten best candidates of each query."""
     score = scores_of(model, queries, candidates, predictors)
     best = best_of(score, candidates, LIST_LENGTH)
     listed = np.take_along_axis(some, best, 1)

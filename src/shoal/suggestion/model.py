@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from shoal.base import storable
 from shoal.suggestion.calibration import Calibration, uncalibrated
 from shoal.suggestion.candidate_kernels import N_PREDICTORS, POPULARITY
+from shoal.suggestion.factors import Factors, no_factors
 from shoal.suggestion.ridge import Ridge
 from shoal.suggestion.statistics import SuggestionStats, read_only
 
@@ -43,6 +44,7 @@ class SuggestionModel(NamedTuple):
     way: str  # "dense", "dual" or "local"
     penalty: float
     ridge: Ridge | None  # None: nothing has been learned
+    factors: Factors
     weights: np.ndarray  # (N_PREDICTORS + 1,) of the predictors, and the intercept
     calibration: Calibration
     n_rows_learned: int  # rows there were when weights, penalty and calibration were learned
@@ -64,7 +66,16 @@ def popularity_weights() -> np.ndarray:
 def empty_model(stats: SuggestionStats, settings: Settings) -> SuggestionModel:
     """A model of no rows; ``stats`` gives the number of features."""
     return SuggestionModel(
-        settings, stats, postings_of(stats), "local", 1.0, None, popularity_weights(), uncalibrated(), 0
+        settings=settings,
+        stats=stats,
+        postings=postings_of(stats),
+        way="local",
+        penalty=1.0,
+        ridge=None,
+        factors=no_factors(stats.n_features),
+        weights=popularity_weights(),
+        calibration=uncalibrated(),
+        n_rows_learned=0,
     )
 
 
@@ -99,6 +110,7 @@ class Queries(NamedTuple):
     refused: sp.csr_matrix
     own: np.ndarray  # the remembered row that each was made from, to be forgotten; -1: none
     log_hidden: np.ndarray
+    fold: np.ndarray  # which of several factorizations has not seen the row; 0 where there is one
 
     @property
     def is_empty(self) -> np.ndarray:
@@ -110,4 +122,11 @@ class Queries(NamedTuple):
         return np.log1p(np.diff(self.given.indptr))
 
     def part(self, start: int, end: int) -> Queries:
-        return Queries(self.given[start:end], self.refused[start:end], self.own[start:end], self.log_hidden[start:end])
+        """Some of the queries."""
+        return Queries(*(values[start:end] for values in self))
+
+
+def new_queries(given: sp.csr_matrix, refused: sp.csr_matrix, log_hidden: np.ndarray) -> Queries:
+    """Sets that were not made from remembered rows."""
+    n = given.shape[0]
+    return Queries(given, refused, np.full(n, -1, np.int64), log_hidden, np.zeros(n, np.int64))

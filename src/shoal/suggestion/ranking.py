@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from shoal.suggestion.candidate_kernels import N_PREDICTORS, POPULARITY, best_lists, candidates_of
+from shoal.suggestion.factors import Factors
 from shoal.suggestion.logistic import sigmoid
 from shoal.suggestion.model import Queries, SuggestionModel, counts_of
 from shoal.suggestion.ridge import LocalRidge, Ridge
@@ -28,10 +31,26 @@ def ridge_scores(ridge: Ridge | None, model: SuggestionModel, queries: Queries) 
     return ridge.scores_without(model.stats, queries.given, queries.own)
 
 
+def factor_scores(folds: Sequence[Factors], queries: Queries) -> np.ndarray:
+    """z of every feature, by the factors that have not seen the row."""
+    scores = np.zeros(queries.given.shape)
+    for fold, factors in enumerate(folds):
+        here = np.flatnonzero(queries.fold == fold)
+        scores[here] = factors.scores(queries.given[here], queries.refused[here])
+    return scores
+
+
 def predictors_of(
-    model: SuggestionModel, queries: Queries, n_candidates: int, n_threads: int | None = None
+    model: SuggestionModel,
+    queries: Queries,
+    n_candidates: int,
+    n_threads: int | None = None,
+    folds: Sequence[Factors] = (),
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Candidates (n, n_candidates), -1 where there are no more, and predictors (n, n_candidates, N_PREDICTORS)."""
+    """Candidates (n, n_candidates), -1 where there are no more, and predictors (n, n_candidates, N_PREDICTORS).
+
+    ``folds``: the factors to use for queries of each fold; none: those of the model.
+    """
     n_queries, n_features = queries.given.shape
     n_candidates = min(n_candidates, n_features)
 
@@ -43,8 +62,8 @@ def predictors_of(
         candidates_of(
             some.given.indptr.astype(np.int64), some.given.indices.astype(np.int32),
             some.refused.indptr.astype(np.int64), some.refused.indices.astype(np.int32),
-            some.own, some.log_hidden, ridge_scores(model.ridge, model, some), *counts_of(model),
-            candidates, predictors,
+            some.own, some.log_hidden, ridge_scores(model.ridge, model, some),
+            factor_scores(folds or (model.factors,), some), *counts_of(model), candidates, predictors,
         )  # fmt: skip
         return candidates, predictors
 

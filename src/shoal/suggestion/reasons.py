@@ -15,8 +15,11 @@ import numpy as np
 
 from shoal.records import Reason, Suggestion
 from shoal.suggestion.candidate_kernels import (
+    FACTOR,
+    FACTOR_FLOOR,
     HIDDEN,
     LENGTH,
+    LOG_FACTOR,
     LOG_RIDGE,
     LOG_RIDGE_LENGTH,
     N_WAYS,
@@ -49,7 +52,7 @@ def explain(model: SuggestionModel, query: Queries, features: np.ndarray) -> Exp
     """Parts of the probability of each feature for a single query."""
     base = base_rates(model, features)
     at_base = _base_score(model, query, base)
-    of_given = _given_parts(model, query, features, base)
+    of_given = _ridge_parts(model, query, features, base) + _factor_parts(model, query, features)
     rows, of_rows = _row_parts(model, query, features, base)
     score = at_base + of_given.sum(axis=0) + of_rows.sum(axis=0)
     low, high = (probabilities_of(model, query, value[None])[0] for value in (at_base, score))
@@ -77,11 +80,12 @@ def _base_score(model: SuggestionModel, query: Queries, base: np.ndarray) -> np.
     score = weights[-1] + weights[POPULARITY] * np.log(base / (1 - base))
     score = score + weights[LENGTH] * query.log_given[0] + weights[HIDDEN] * query.log_hidden[0]
     score = score + _slope_of_log(model, query) * np.log(RIDGE_FLOOR * base + TINY)
+    score = score + weights[LOG_FACTOR] * np.log(FACTOR_FLOOR)
     logs_of_rows = weights[ROWS + 1 : ROWS + 2 * N_WAYS : 2].sum()
     return np.asarray(score + logs_of_rows * np.log(ROW_FLOOR * base))
 
 
-def _given_parts(model: SuggestionModel, query: Queries, features: np.ndarray, base: np.ndarray) -> np.ndarray:
+def _ridge_parts(model: SuggestionModel, query: Queries, features: np.ndarray, base: np.ndarray) -> np.ndarray:
     """What each given feature adds to each score, through the ridge."""
     given = query.given.indices
     if model.ridge is None or given.size == 0:
@@ -94,6 +98,17 @@ def _given_parts(model: SuggestionModel, query: Queries, features: np.ndarray, b
     # The logarithm is shared out in proportion to the terms.
     per_term = np.where(positive, bent / np.where(positive, total, 1.0), 0.0)
     return np.asarray(terms * (model.weights[RIDGE] + _slope_of_log(model, query) * per_term))
+
+
+def _factor_parts(model: SuggestionModel, query: Queries, features: np.ndarray) -> np.ndarray:
+    """What each given feature adds to each score, through the factors."""
+    given = query.given.indices
+    terms = model.factors.weights_to(given, query.refused.indices, features)
+    total = terms.sum(axis=0)
+    positive = total > 0
+    bent = np.where(positive, np.log1p(np.maximum(total, 0) / FACTOR_FLOOR), 0.0)
+    per_term = np.where(positive, bent / np.where(positive, total, 1.0), 0.0)
+    return np.asarray(terms * (model.weights[FACTOR] + model.weights[LOG_FACTOR] * per_term))
 
 
 def _row_parts(

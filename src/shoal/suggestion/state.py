@@ -8,6 +8,7 @@ import numpy as np
 
 from shoal.errors import BadModelFile
 from shoal.suggestion.candidate_kernels import N_PREDICTORS
+from shoal.suggestion.factors import RANK
 from shoal.suggestion.model import SuggestionModel
 from shoal.suggestion.ridge import DenseRidge, DualRidge, LocalRidge
 
@@ -24,6 +25,7 @@ def check_model(model: SuggestionModel, n_features: int) -> None:
             ("rows", _is_index(stats.row_ptr, stats.row_features, n_rows, n_features, n_entries)),
             ("postings", _is_index(model.postings.ptr, model.postings.rows, n_features, n_rows, n_entries)),
             ("ridge", _fits(model.ridge, n_rows, n_features)),
+            ("factors", _squares(model.factors, n_features)),
             ("weights", model.weights.shape == (N_PREDICTORS + 1,) and bool(np.isfinite(model.weights).all())),
             ("calibration", model.calibration.knots.shape == (3,) and model.calibration.weights.shape == (9,)),
         )
@@ -45,6 +47,11 @@ def _is_index(ptr: np.ndarray, values: np.ndarray, n: int, below: int, n_entries
         and (np.diff(ptr) >= 0).all()
         and (not n_entries or (values.min() >= 0 and values.max() < below))
     )
+
+
+def _squares(factors: Any, n_features: int) -> bool:
+    """One vector for each feature, and their inner products."""
+    return bool(factors.features.shape == (n_features, RANK) and factors.gram.shape == (RANK, RANK))
 
 
 def _fits(ridge: Any, n_rows: int, n_features: int) -> bool:

@@ -23,7 +23,7 @@ from shoal.errors import BadInput, CannotMerge
 from shoal.records import Suggestions
 from shoal.suggestion.hidden import check_hidden, expected_hidden
 from shoal.suggestion.learning import learn, update
-from shoal.suggestion.model import Queries, Settings, SuggestionModel, empty_model
+from shoal.suggestion.model import Queries, Settings, SuggestionModel, empty_model, new_queries
 from shoal.suggestion.names import columns_of
 from shoal.suggestion.ranking import ranked
 from shoal.suggestion.reasons import Explanation, RowGroups, explain, suggestions_of
@@ -39,10 +39,10 @@ WAYS = ("auto", "dense", "dual", "local")
 class Suggester(Estimator):
     """Suggest features that belong with those of a set: tags, ingredients, keywords, products in a basket.
 
-    Three scores of every feature are joined by a logistic regression whose weights are learned on rows that all three
-    have exactly forgotten: how common the feature is; ridge regression of each feature on all others (EASE); and the
-    remembered rows that are most like the set. A calibration curve turns the joint score into a probability that knows
-    how much of the set is probably hidden.
+    Scores of every feature are joined by a logistic regression whose weights are learned on rows that all of them have
+    forgotten: how common the feature is; ridge regression of each feature on all others (EASE); the remembered rows
+    that are most like the set; and low-rank factors (iALS), where they make lists better by at least .005. A
+    calibration curve turns the joint score into a probability that knows how much of the set is probably hidden.
 
     Parameters
     ----------
@@ -64,9 +64,11 @@ class Suggester(Estimator):
     Attributes
     ----------
     model_ : SuggestionModel
-        Counts, remembered rows, ridge weights, weights of the joint score and calibration.
+        Counts, remembered rows, ridge weights, factors, weights of the joint score and calibration.
     penalty_ : float
         The ridge penalty that was chosen.
+    uses_factors_ : bool
+        Whether low-rank factors earned their place in the joint score.
     n_rows_ : int
         Rows learned from.
     row_clusters_ : ndarray of shape (n_rows_,)
@@ -77,8 +79,8 @@ class Suggester(Estimator):
     Values above 0 mean that a row has the feature. Rows are remembered: memory is in proportion to the entries of the
     rows plus the pairs of features that occur together, and no features x features array is made above 5000 features.
 
-    ``partial_fit`` adds counts and solves for the ridge weights again; penalty, weights and calibration are learned
-    again whenever the rows have grown by a fifth, and by ``merge``.
+    ``partial_fit`` adds counts and solves for the ridge weights again; penalty, factors, weights and calibration are
+    learned again whenever the rows have grown by a fifth, and by ``merge``.
 
     A probability is that of finding the feature among the hidden entries of the set, where ``hidden`` says how the
     given entries came about. It is checked for calibration in ``benchmarks/suggestion_rivals.py``.
@@ -86,6 +88,7 @@ class Suggester(Estimator):
     References
     ----------
     Harald Steck, "Embarrassingly shallow autoencoders for sparse data", WWW 2019.
+    Yifan Hu, Yehuda Koren and Chris Volinsky, "Collaborative filtering for implicit feedback datasets", ICDM 2008.
 
     Examples
     --------
@@ -144,7 +147,7 @@ class Suggester(Estimator):
     def merge(self, other: Any) -> Suggester:
         """Take in what another suggester learned from other rows; columns are matched by name where both have names.
 
-        Counts and rows add up; penalty, weights and calibration are learned afresh.
+        Counts and rows add up; penalty, factors, weights and calibration are learned afresh.
         """
         check_is_fitted(self)
         if not isinstance(other, Suggester) or not hasattr(other, "model_"):
@@ -223,6 +226,11 @@ class Suggester(Estimator):
     def penalty_(self) -> float:
         """The ridge penalty that was chosen."""
         return self.model_.penalty
+
+    @property
+    def uses_factors_(self) -> bool:
+        """Whether low-rank factors earned their place in the joint score."""
+        return bool(self.model_.factors.gram.any())
 
     @property
     def n_rows_(self) -> int:
@@ -320,7 +328,7 @@ class Suggester(Estimator):
 
     def _queries(self, given: sp.csr_matrix, refused: sp.csr_matrix, hidden: Any) -> Queries:
         expected = expected_hidden(self.model_.stats.lengths(), np.diff(given.indptr), check_hidden(hidden))
-        return Queries(given, refused, np.full(given.shape[0], -1, np.int64), np.log(expected))
+        return new_queries(given, refused, np.log(expected))
 
     def _row_groups(self) -> RowGroups:
         """What remembered rows are called, and which cluster they belong to."""
