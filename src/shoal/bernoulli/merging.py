@@ -18,6 +18,7 @@ from shoal.bernoulli.merging_kernels import clutter_gains, evidence_losses, merg
 from shoal.bernoulli.profiles import CLUSTER_FIELDS, SLOT_FIELDS, Profiles, copied, dense_lines, linked
 
 EARNED = 3.0  # nats that two clusters must earn over one, on rows not learned yet, to stay two
+ENOUGH = 100.0  # rows for each cluster that it is earned on
 LEAST_COSINE, PER_CLUSTER = 0.5, 4  # candidates: pairs of similar means, at most so many for each cluster
 LEAST_ROWS = 10.0  # new rows of a cluster without which it cannot be found to be clutter
 MOST_CLUTTER = 0.5  # share of all rows: what most rows do is no clutter
@@ -101,7 +102,7 @@ def merged_by_new_rows(
 def _without_need(profiles: Profiles, block: Block, pinned: np.ndarray) -> list[Merger]:
     """Disjoint pairs of which new rows are hardly likelier under two clusters than under one; the best first."""
     first, second = near_pairs(profiles)
-    return disjoint(profiles, first, second, gains_of(profiles, first, second, block), pinned)
+    return disjoint(profiles, first, second, gains_of(profiles, first, second, block), pinned, block.weights.sum())
 
 
 def gains_of(profiles: Profiles, first: np.ndarray, second: np.ndarray, block: Block) -> np.ndarray:
@@ -121,13 +122,17 @@ def gains_of(profiles: Profiles, first: np.ndarray, second: np.ndarray, block: B
 
 
 def disjoint(
-    profiles: Profiles, first: np.ndarray, second: np.ndarray, gains: np.ndarray, pinned: np.ndarray
+    profiles: Profiles, first: np.ndarray, second: np.ndarray, gains: np.ndarray, pinned: np.ndarray, n_rows: float
 ) -> list[Merger]:
-    """The pairs to merge now, by falling gain; no cluster is in two, and no pinned one goes."""
+    """The pairs to merge now, by falling gain on ``n_rows`` rows; no cluster is in two, and no pinned one goes.
+
+    Fewer rows than :data:`ENOUGH` for each cluster give two clusters less room to earn: they have to earn less.
+    """
+    earned = EARNED * min(1.0, n_rows / (ENOUGH * max(profiles.n_clusters, 1)))
     taken: set[int] = set()
     pairs: list[Merger] = []
     for at in np.argsort(-gains, kind="stable"):
-        if gains[at] < -EARNED:
+        if gains[at] < -earned:
             break
         a, b = int(first[at]), int(second[at])
         if a in taken or b in taken or (pinned[a] and pinned[b]):

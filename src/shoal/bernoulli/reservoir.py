@@ -20,7 +20,7 @@ from shoal.bernoulli.statistics import ExpectedCounts, Theta, expect, maximize
 from shoal.bernoulli.strength import FIRST_STRENGTH, learned_strength
 
 SEEDS_PER_CLUSTER = 1.5
-LEAST_RESERVOIR, RESERVOIR_PER_CLUSTER, MOST_RESERVOIR = 10_000, 200, 50_000
+LEAST_RESERVOIR, RESERVOIR_PER_CLUSTER, MOST_RESERVOIR = 20_000, 200, 50_000
 LEAST_HEAD, HEAD_PER_CLUSTER, MOST_HEAD = 4_000, 40, 20_000
 MOST_CELLS = 4_000_000  # features x seeds of the dense arrays
 LEAST_COUNT = 1e-4  # a smaller expected count earns no entry

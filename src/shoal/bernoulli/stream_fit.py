@@ -277,7 +277,7 @@ class StreamLearner:
         clutter = np.zeros(0, dtype=np.int64)
         if self.options.clutter:
             clutter = clutter_by(self.profiles, evidence[:, :2], evidence[:, 2], pinned)
-        pairs = disjoint(self.profiles, first, second, state.gains, pinned)
+        pairs = disjoint(self.profiles, first, second, state.gains, pinned, state.n_evidence)
         pairs = [pair for pair in pairs if not np.isin(pair, clutter).any()]
         self.profiles = merged_rows(self.profiles, pairs)
         self._note(in_sequence(pairs))
