@@ -28,9 +28,10 @@ N_WRITERS = 4
 class Process:
     """A service in a process of its own."""
 
-    def __init__(self, folder: Path, kind: str, *options: str) -> None:
+    def __init__(self, folder: Path, kind: str, *options: str, model: Path | None = None) -> None:
+        start = [str(model)] if model is not None else ["--new", "--model", kind]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "shoal", "serve", "--new", "--model", kind, "--dir", str(folder), "--port", "0",
+            [sys.executable, "-m", "shoal", "serve", *start, "--dir", str(folder), "--port", "0",
              "--publish-seconds", "0.05", "--reserve-mb", "0.1", *options],
             stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
