@@ -9,6 +9,7 @@ learning callers at a short queue: 429s are counted, and anything but 202 and 42
 from __future__ import annotations
 
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -105,7 +106,7 @@ def measure(url: str, pid: int, seconds: float, workers: int) -> None:
         askers.join()
         if teachers is not None:
             teachers.join()
-        facts = askers.facts(seconds) | {"memory_mb": memory_mb(pid)}
+        facts = askers.facts(seconds) | {"memory_mb": memory_mb(pid), "load_average": os.getloadavg()[0]}
         record("service", workload="load", phase=name, verb=verb, callers=n_callers, workers=workers, **facts)
 
     for verb in ("assign", "suggest"):
