@@ -2,8 +2,8 @@
 
     python benchmarks/service_load.py [seconds] [workers]
 
-Callers keep connections open and send one request after another. "quiet" is without learning. "overload" sends ten times
-as many learning callers at a short queue: 429s are counted, and anything but 202 and 429 is an error.
+Callers keep connections open and send one request after another. "quiet" is without learning. "overload" sends ten
+times as many learning callers at a short queue: 429s are counted, and anything but 202 and 429 is an error.
 """
 
 from __future__ import annotations
