@@ -36,6 +36,7 @@ _ROOMS = [
     "data",
     "datasets",
     "densities",
+    "engine",
     "errors",
     "families",
     "kmeans",

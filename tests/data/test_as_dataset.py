@@ -8,7 +8,7 @@ import pytest
 
 import shoal
 from shoal.data import as_dataset
-from shoal.errors import MissingColumn
+from shoal.errors import BadInput, MissingColumn
 
 TEXTS = ["red wine and red meat", "red meat and wine", "fast cars and loud cars", "loud cars, fast wheels"] * 5
 
@@ -65,3 +65,34 @@ def test_numbers_stay_numbers():
     np.testing.assert_array_equal(model.predict(frame[["b", "a"]]), model.predict(frame))
     with pytest.raises(MissingColumn, match="does not show which column"):
         model.fit(frame.assign(x="p", y="q"))
+
+
+def test_what_stands_for_rows_is_taken_by_place():
+    """A Series that was filtered or shuffled keeps its labels; ids by label would be other rows' ids."""
+    import scipy.sparse as sp
+
+    ids = pd.Series(["a", "b", "c"], index=[2, 0, 1])
+    dataset = shoal.Dataset(sp.eye(3, format="csr"), ["x", "y", "z"], ids=ids)
+    assert dataset.ids.tolist() == ["a", "b", "c"]
+    assert dataset[[0]].ids.tolist() == ["a"]
+    assert dataset.vocabulary[1] == "y"
+    with pytest.raises(BadInput, match="ids has shape"):
+        shoal.Dataset(sp.eye(3, format="csr"), ["x", "y", "z"], ids=["a"])
+    with pytest.raises(BadInput, match="2 names for 3 columns"):
+        shoal.Dataset(sp.eye(3, format="csr"), ["x", "y"])
+
+
+def test_objects_fit_a_screen():
+    long = shoal.read([["<b>" + "x" * 5000, "y" * 5000]])
+    assert len(repr(long.vocabulary)) < 200
+    assert len(repr(shoal.ReadOptions(stop_words=["w"] * 1000))) < 200
+    assert "<b>" not in long._repr_html_()
+    assert len(long._repr_html_()) < 1000
+
+
+def test_learning_leaves_the_dataset_s_vocabulary_alone():
+    dataset = shoal.read(TEXTS, weighting="count")
+    model = shoal.TimeSensitiveMixture(random_state=0).fit(dataset)
+    before = list(dataset.vocabulary)
+    model.learn_one(["entirely", "new"])
+    assert list(dataset.vocabulary) == before

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from shoal.data.recipe import Recipe
 from shoal.data.vocabulary import Vocabulary
+from shoal.errors import BadInput
 
 
 @dataclass(eq=False)
@@ -47,6 +48,23 @@ class Dataset:
     recipe: Recipe = field(default_factory=Recipe)
     summary: dict[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.vocabulary, Vocabulary):
+            self.vocabulary = Vocabulary(self.vocabulary)
+        for name in ("ids", "times", "owners", "labels"):
+            values = getattr(self, name)
+            if values is None:
+                continue
+            # A pandas Series would be looked up by its labels and not by row.
+            values = np.asarray(values)
+            if values.shape != (self.X.shape[0],):
+                raise BadInput(
+                    f"{name} has shape {values.shape}; it needs one value for each of the {len(self):,} rows."
+                )
+            setattr(self, name, values)
+        if len(self.vocabulary) != self.X.shape[1]:
+            raise BadInput(f"the vocabulary has {len(self.vocabulary):,} names for {self.X.shape[1]:,} columns of X.")
+
     def __len__(self) -> int:
         return int(self.X.shape[0])
 
@@ -82,3 +100,17 @@ class Dataset:
         what = f"{n_items:,} items x {n_features:,} features, {self.X.nnz:,} non-zeros, {recipe.weighting}"
         columns = ", ".join(f"{role} from {column!r}" for role, column in named.items() if column)
         return f"Dataset({what}{'; ' + columns if columns else ''})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the facts, and the first rows with their heaviest features."""
+        from html import escape
+
+        rows = []
+        for row in range(min(len(self), 5)):
+            cells = self.X[row]
+            heaviest = cells.indices[np.argsort(-np.abs(cells.data), kind="stable")[:8]]
+            name = str(row if self.ids is None else self.ids[row])
+            words = ", ".join(self.vocabulary[int(feature)] for feature in heaviest)
+            rows.append(f"<tr><td>{escape(name[:60])}</td><td>{escape(words[:200])}</td><td>{cells.nnz}</td></tr>")
+        head = "<tr><th>item</th><th>heaviest features</th><th>features</th></tr>"
+        return f"<p>{escape(repr(self))}</p><table>{head}{''.join(rows)}</table>"

@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from shoal.data.connection import connect
 from shoal.data.files import find_files
 from shoal.data.query import checked_query, is_query
 from shoal.data.sources import as_arrow
 from shoal.data.sql import quoted
-from shoal.data.table import Table, connect, listed
+from shoal.data.table import Table, listed
 from shoal.errors import BadInput, MissingColumn
 
 

@@ -133,6 +133,12 @@ class ReadOptions:
                 raise BadInput(f"{name}= is not an option of reading. {offer}")
         return replace(self, **options) if options else self
 
+    def __repr__(self) -> str:
+        changed = [
+            (field.name, value) for field in fields(self) if (value := getattr(self, field.name)) != field.default
+        ]
+        return f"ReadOptions({', '.join(f'{name}={value!r:.60}' for name, value in changed)})"
+
     @property
     def columns(self) -> dict[str, str]:
         """The columns named, by role."""

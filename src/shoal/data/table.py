@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from shoal.data.connection import connect
 from shoal.data.csv_dialect import csv_dialect
 from shoal.data.files import Files, most_unpacked, not_utf8, too_large
 from shoal.data.query import checked_query, missing_file_hint
@@ -376,22 +377,6 @@ class Table:
     def close(self) -> None:
         self.connection.close()
         shutil.rmtree(self.spool, ignore_errors=True)
-
-
-def connect(spool: Path) -> duckdb.DuckDBPyConnection:
-    """A private database in memory that never downloads an extension, prints nothing and sees no Python variables."""
-    import duckdb
-
-    from shoal.threads import n_threads_available
-
-    offline: dict[str, Any] = {"autoinstall_known_extensions": False, "autoload_known_extensions": False}
-    connection = duckdb.connect(":memory:", config=offline)
-    connection.execute("SET TimeZone = 'UTC'")  # a time without a zone is UTC
-    connection.execute("SET enable_progress_bar = false")
-    connection.execute("SET python_enable_replacements = false")
-    connection.execute(f"SET temp_directory = {literal(str(spool / 'duckdb'))}")
-    connection.execute(f"SET threads = {n_threads_available()}")
-    return connection
 
 
 def listed(names: Iterable[str], most: int = 30) -> str:

@@ -92,7 +92,8 @@ class Vocabulary:
     __hash__ = None  # type: ignore[assignment]  # it grows
 
     def __repr__(self) -> str:
-        shown = ", ".join(repr(self[at]) for at in range(min(self._n, 4)))
+        names = [self[at] for at in range(min(self._n, 4))]
+        shown = ", ".join(repr(name if len(name) <= 30 else name[:29] + "\u2026") for name in names)
         return f"Vocabulary({self._n:,} features: {shown}{', ...' if self._n > 4 else ''})"
 
     @property

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from shoal.errors import BadInput
+
 Stats = TypeVar("Stats")
 Model = TypeVar("Model")
 
@@ -44,13 +46,51 @@ def current() -> Engine:
 
 
 @contextmanager
-def using(engine: Engine) -> Iterator[Engine]:
-    """Run the passes inside on this engine."""
-    token = _engine.set(engine)
+def using(engine: Any) -> Iterator[Engine]:
+    """Run the passes inside on another engine.
+
+    Parameters
+    ----------
+    engine : Engine, str or distributed.Client
+        "threads"; "dask" for the Dask client that is current, or a cluster on this machine if there is none; the
+        address of a Dask scheduler (``"tcp://..."``); a Dask client; or an engine.
+
+    Examples
+    --------
+    >>> import shoal
+    >>> with shoal.engine.using("threads"):
+    ...     model = shoal.SphericalKMeans(2, random_state=0).fit([[1, 0], [0, 1]])
+    """
+    chosen = engine_of(engine)
+    token = _engine.set(chosen)
     try:
-        yield engine
+        yield chosen
     finally:
         _engine.reset(token)
+
+
+def engine_of(engine: Any) -> Engine:
+    """The engine that ``engine=`` names."""
+    from shoal.engine.threads import Threads
+
+    if engine is None or engine == "threads":
+        return Threads()
+    if hasattr(engine, "fold"):
+        return engine  # type: ignore[no-any-return]
+    address = isinstance(engine, str) and "://" in engine
+    if engine == "dask" or address or hasattr(engine, "submit"):
+        from shoal.engine.dask import Dask
+
+        return Dask(None if engine == "dask" else engine)
+    raise BadInput(
+        f"engine is {engine!r}; it must be 'threads', 'dask', the address of a Dask scheduler (tcp://...), or a Dask "
+        "client."
+    )
+
+
+def loaded(block: Any) -> Any:
+    """The rows of a block; one that only names where they are (a part of a file) is read where it is used."""
+    return block.load() if hasattr(block, "load") else block
 
 
 def fold(

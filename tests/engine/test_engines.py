@@ -1,0 +1,127 @@
+"""Every engine gives the same bits, whatever the number of workers, and however many of them die."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from shoal.engine import Threads, Tree, engine_of, fold, using
+from shoal.errors import BadInput
+
+pytestmark = pytest.mark.filterwarnings("ignore::Warning:distributed", "ignore::ResourceWarning")
+
+
+class Sums(NamedTuple):
+    total: np.ndarray
+    n: int
+
+
+def accumulate(block, model, memory=None):
+    """The nearest of two means for each number; remembers how often it was asked."""
+    labels = np.abs(block[:, None] - model[None, :]).argmin(axis=1)
+    total = np.bincount(labels, block, minlength=model.size)
+    return Sums(np.append(total, np.bincount(labels, minlength=model.size)), len(block)), (memory or 0) + 1
+
+
+def slowly(block, model, memory=None):
+    time.sleep(0.05)
+    return accumulate(block, model, memory)
+
+
+def merge(a, b):
+    return Sums(a.total + b.total, a.n + b.n)
+
+
+def blocks():
+    rng = np.random.default_rng(0)
+    return [rng.normal(size=n) * 10.0 ** rng.integers(-8, 8) for n in rng.integers(1, 200, 13)]
+
+
+def test_the_tree_does_not_depend_on_how_many_results_wait():
+    parts = blocks()
+    one = [fold(parts, accumulate, merge, np.array([-1.0, 1.0]), n_threads=n).stats for n in (1, 2, 5)]
+    for other in one[1:]:
+        np.testing.assert_array_equal(one[0].total, other.total)
+    streamed = fold(iter(parts), accumulate, merge, np.array([-1.0, 1.0]), n_threads=3)
+    np.testing.assert_array_equal(one[0].total, streamed.stats.total)
+    assert streamed.memories is None
+
+
+def test_a_tree_of_one_and_of_none():
+    tree = Tree(lambda a, b: a + b)
+    with pytest.raises(ValueError, match="no blocks"):
+        tree.result()
+    tree.add(3)
+    assert tree.result() == 3
+
+
+def test_blocks_that_name_their_rows_are_read_where_they_are_used():
+    class Part:
+        def load(self):
+            return np.array([1.0, 2.0])
+
+    assert fold([Part(), Part()], accumulate, merge, np.zeros(1)).stats.n == 4
+
+
+def test_engines_are_named():
+    assert isinstance(engine_of("threads"), Threads)
+    with pytest.raises(BadInput, match="engine is 'spark'"):
+        engine_of("spark")
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    from distributed import Client, LocalCluster
+
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def test_dask_gives_the_bits_of_threads(cluster):
+    parts, model = blocks(), np.array([-1.0, 1.0])
+    expected = fold(parts, accumulate, merge, model)
+    expected = fold(parts, accumulate, merge, model, memories=expected.memories)
+    with using(cluster):
+        first = fold(parts, accumulate, merge, model)
+        second = fold(parts, accumulate, merge, model, memories=first.memories)
+        from_iterator = fold(iter(parts), accumulate, merge, model)
+    np.testing.assert_array_equal(second.stats.total, expected.stats.total)
+    np.testing.assert_array_equal(from_iterator.stats.total, expected.stats.total)
+    assert list(second.memories) == expected.memories == [2] * len(parts)
+
+
+def test_a_model_learns_the_same_on_dask(cluster):
+    import scipy.sparse as sp
+
+    from shoal import ExponentialFamilyMixture
+
+    X = sp.random(3000, 40, density=0.1, random_state=0, data_rvs=lambda n: np.ones(n)).tocsr()
+    first, more = X[:1500], X[1500:]
+    models = [ExponentialFamilyMixture(8, n_sweeps=4, random_state=0).fit(first) for _ in range(2)]
+    models[0].partial_fit(more)
+    with using(cluster):
+        models[1].partial_fit(more)
+    np.testing.assert_array_equal(models[0].labels_, models[1].labels_)
+    np.testing.assert_array_equal(models[0].predict(X), models[1].predict(X))
+
+
+def test_a_worker_that_is_killed_changes_nothing(cluster):
+    parts, model = blocks(), np.array([-1.0, 1.0])
+    expected = fold(parts, accumulate, merge, model)
+    expected = fold(parts, accumulate, merge, model, memories=expected.memories)
+    with using(cluster):
+        first = fold(parts, slowly, merge, model)
+        pid = next(iter(cluster.run(os.getpid).values()))
+        os.kill(pid, signal.SIGKILL)
+        second = fold(parts, slowly, merge, model, memories=first.memories)
+        memories = list(second.memories)
+    np.testing.assert_array_equal(second.stats.total, expected.stats.total)
+    assert memories == expected.memories
