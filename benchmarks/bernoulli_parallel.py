@@ -7,7 +7,7 @@ import numpy as np
 from common import Timer, peak_mb, record
 from shoal.bernoulli import BernoulliMixture
 from shoal.bernoulli.profiles import copied, rebuilt
-from shoal.datasets import zipf_ads
+from shoal.datasets import make_zipf_ads
 from shoal.metrics import normalized_mutual_information, owner_entropy
 
 N_TRAIN, N_TEST, K = 40_000, 10_000, 50
@@ -42,7 +42,7 @@ def main(n_seeds: int = 5) -> None:
     results: dict[str, list[dict[str, float]]] = {}
     exact = []
     for seed in range(n_seeds):
-        ads = zipf_ads(N_TRAIN + N_TEST, n_features=2000, n_clusters=K, random_state=seed)
+        ads = make_zipf_ads(N_TRAIN + N_TEST, n_features=2000, n_clusters=K, random_state=seed)
         test, half = slice(N_TRAIN, None), N_TRAIN // 2
         for name, options in {"serial": {}, "four partitions": {"n_partitions": 4}}.items():
             with Timer() as timer:

@@ -18,7 +18,7 @@ import numpy as np
 
 from common import Timer, peak_mb, record
 from shoal.bernoulli import BernoulliMixture
-from shoal.datasets import zipf_ads
+from shoal.datasets import make_zipf_ads
 from shoal.metrics import normalized_mutual_information, owner_entropy
 
 SIZES = {"small": (207_000, 2_000, 10.0), "large": (1_300_000, 73_000, 20.0)}
@@ -46,7 +46,7 @@ def numpy_passes(X, k: int, n_passes: int = 3) -> float:
 
 def main(size: str, which: str, seconds: float | None = None) -> None:
     n_rows, n_features, length = SIZES[size]
-    ads = zipf_ads(n_rows, n_features=n_features, n_clusters=100, keywords_per_item=length, random_state=0)
+    ads = make_zipf_ads(n_rows, n_features=n_features, n_clusters=100, keywords_per_item=length, random_state=0)
     if which == "em-numpy":
         record("bernoulli", workload=f"scale-{size}-{n_rows}x{n_features}", model="em-numpy, one pass",
                seconds=numpy_passes(ads.X, 100), peak_mb=peak_mb(), quality=None)  # fmt: skip

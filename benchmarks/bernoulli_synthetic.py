@@ -9,7 +9,7 @@ from sklearn.cluster import AgglomerativeClustering, KMeans
 
 from common import PLOTS, Timer, peak_mb, record
 from shoal.bernoulli import BernoulliMixture
-from shoal.datasets import bernoulli_profiles
+from shoal.datasets import make_bernoulli_profiles
 
 THRESHOLDS = np.linspace(0.1, 0.9, 9)
 N_AGGLOMERATIVE = 4000  # rows: its memory grows with their square
@@ -59,7 +59,7 @@ def main(n_seeds: int) -> None:
     curves: dict[str, list[np.ndarray]] = {}
     seconds: dict[str, list[float]] = {}
     for seed in range(n_seeds):
-        data = bernoulli_profiles(random_state=seed)
+        data = make_bernoulli_profiles(random_state=seed)
         for name, n_rows, shares, took in answers(data.X, seed):
             curves.setdefault(name, []).append(rates(np.asarray(data.labels)[:n_rows], shares))
             seconds.setdefault(name, []).append(took)

@@ -7,7 +7,7 @@ import numpy as np
 from common import Timer, peak_mb, record
 from shoal.bernoulli import BernoulliMixture
 from shoal.bernoulli.adf import filtered
-from shoal.datasets import zipf_ads
+from shoal.datasets import make_zipf_ads
 
 N_FIT, N_TIMED = 60_000, 100_000
 
@@ -15,7 +15,7 @@ N_FIT, N_TIMED = 60_000, 100_000
 def main() -> None:
     cost = {}
     for n_features in (2_000, 2_000, 1_000_000):  # the first compiles
-        ads = zipf_ads(N_FIT + N_TIMED, n_features=n_features, n_clusters=100, random_state=0)
+        ads = make_zipf_ads(N_FIT + N_TIMED, n_features=n_features, n_clusters=100, random_state=0)
         model = BernoulliMixture(100, random_state=0).fit(ads.X[:N_FIT])
         order, weights = np.arange(N_FIT, N_FIT + N_TIMED), np.ones(ads.X.shape[0])
         with Timer() as timer:

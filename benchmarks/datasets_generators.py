@@ -14,11 +14,20 @@ from common import Timer, peak_mb, record
 
 CHAT = {"n_features": 100_000, "length": 10, "arrival_rate": 20.0, "prior": 0.001, "zipf": 1.05}
 ADS = {"n_features": 73_000, "keywords_per_item": 28, "words_per_topic": 200}
+MANY = {"n_clusters": 1000}
 WORKLOADS: list[tuple[str, str, dict[str, Any]]] = [
-    ("topics-50k-100k", "zipf_topics", {"n_items": 50_000, "n_features": 100_000, "n_clusters": 1000, "length": 93}),
-    ("topics-1m-7m", "zipf_topics", {"n_items": 1_000_000, "n_features": 7_000_000, "n_clusters": 1000, "length": 107}),
-    ("ads-207k-2k", "zipf_ads", {"n_items": 207_000, "n_features": 2_000, "n_clusters": 100}),
-    ("ads-1.3m-73k", "zipf_ads", {"n_items": 1_300_000} | ADS),
+    (
+        "topics-50k-100k",
+        "make_zipf_topics",
+        {"n_items": 50_000, "n_features": 100_000, "n_clusters": 1000, "length": 93},
+    ),
+    (
+        "topics-1m-7m",
+        "make_zipf_topics",
+        {"n_items": 1_000_000, "n_features": 7_000_000, "n_clusters": 1000, "length": 107},
+    ),
+    ("ads-207k-2k", "make_zipf_ads", {"n_items": 207_000, "n_features": 2_000, "n_clusters": 100}),
+    ("ads-1.3m-73k", "make_zipf_ads", {"n_items": 1_300_000} | ADS),
     ("threads-1m", "threads", {"n_items": 1_000_000} | CHAT),
 ]
 

@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from common import peak_mb, record
-from shoal.datasets import zipf_topics
+from shoal.datasets import make_zipf_topics
 from shoal.families.consensus import variation
 from shoal.families.options import Settings
 from shoal.families.samplers.count_problem import CountProblem
@@ -21,7 +21,7 @@ from shoal.families.samplers.schedule import Schedule, prepare
 def main() -> None:
     n_rows = int(sys.argv[1]) if len(sys.argv) > 1 else 710_000
     n_sweeps = int(sys.argv[2]) if len(sys.argv) > 2 else 20
-    data = zipf_topics(n_rows, n_features=5_600_000, n_clusters=1000, random_state=0)
+    data = make_zipf_topics(n_rows, n_features=5_600_000, n_clusters=1000, random_state=0)
     truth = np.asarray(data.labels)
     data_mb = peak_mb()
     settings = Settings(1000, "multinomial", "dirichlet", 1.0, 0.0, 500.0, 64, "ranked", "diagonal", 10, 2)

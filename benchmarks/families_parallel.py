@@ -12,7 +12,7 @@ import numpy as np
 
 from common import peak_mb, record
 from families_synthetic import begin, warm_up
-from shoal.datasets import zipf_topics
+from shoal.datasets import make_zipf_topics
 from shoal.families.consensus import variation
 from shoal.families.options import Settings
 from shoal.families.samplers.count_problem import CountProblem
@@ -48,7 +48,7 @@ def measure(problem: CountProblem, truth, labels, lists, *, parallel: bool, n_th
 
 def main() -> None:
     n, k = (int(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (100_000, 1000)
-    data = zipf_topics(n, n_features=50_000, n_clusters=k, random_state=0)
+    data = make_zipf_topics(n, n_features=50_000, n_clusters=k, random_state=0)
     truth = np.asarray(data.labels)
     settings = Settings(k, "multinomial", "dirichlet", 1.0, 0.0, 500.0, 64, "ranked", "diagonal", 10)
     problem = CountProblem(data.X, settings)

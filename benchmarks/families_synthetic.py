@@ -28,7 +28,7 @@ import numpy as np
 from numba import njit
 
 from common import PLOTS, RESULTS, peak_mb, record
-from shoal.datasets import zipf_topics
+from shoal.datasets import make_zipf_topics
 from shoal.families.consensus import variation
 from shoal.families.options import Settings
 from shoal.families.samplers.count_chain import CountChain
@@ -287,7 +287,7 @@ def late_sweeps(start: str, n_rows: int, n_turns: int = 24) -> None:
 
 def set_up(k: int, start: str, n_rows: int):
     """(problem, truth, auto's choice of sampler, first labels, lists made on the way to them, what that took)"""
-    data = zipf_topics(n_rows, n_features=N_FEATURES, n_clusters=k, random_state=SEED)
+    data = make_zipf_topics(n_rows, n_features=N_FEATURES, n_clusters=k, random_state=SEED)
     truth = np.asarray(data.labels)
     settings = Settings(k, "multinomial", "dirichlet", 1.0, 0.0, 500.0, 64, "ranked", "diagonal", 10)
     CountProblem(data.X[:400], settings).first_labels(0)

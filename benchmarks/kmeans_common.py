@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfTransformer, TfidfVectorizer
 
 from common import data_dir
-from shoal.datasets import zipf_topics
+from shoal.datasets import make_zipf_topics
 from shoal.kmeans import SphericalKMeans
 
 STEPS = 13  # as in the paper
@@ -24,7 +24,7 @@ def zipf_documents(n_items: int, n_features: int, n_topics: int, length: float, 
     files = [CACHE / f"zipf-{n_items}-{n_features}-{n_topics}-{length:g}-{part}.npy" for part in ("x", "i", "p")]
     if not files[0].exists():
         CACHE.mkdir(exist_ok=True)
-        X = zipf_topics(n_items, n_features=n_features, n_clusters=n_topics, length=length, random_state=0).X
+        X = make_zipf_topics(n_items, n_features=n_features, n_clusters=n_topics, length=length, random_state=0).X
         for file, array in zip(files, (X.data.astype(np.float32), X.indices, X.indptr), strict=True):
             np.save(file, array)
     data, indices, indptr = (np.load(file) for file in files)

@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from common import Timer, record
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.streams import ExponentialKernel, Inference, TimeSensitiveMixture
 from shoal.streams.inference.parameter_learning import maximize
 
@@ -18,7 +18,7 @@ def main(n_sets: int, n: int, n_sweeps: int, *which: int) -> None:
         draws, from_truth = [], []
         with Timer() as timer:
             for seed in range(n_sets):
-                data = threads(n, length=50, decay=decay, concentration=concentration, random_state=seed)
+                data = make_threads(n, length=50, decay=decay, concentration=concentration, random_state=seed)
                 model = TimeSensitiveMixture(base="uniform", strength=3.0, inference=inference, random_state=seed)
                 model.fit(data.X, times=data.times)
                 draws.append(np.stack([model.parameter_draws_["rate"], model.parameter_draws_["concentration"]]))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from common import Timer, peak_mb, record
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.metrics import normalized_mutual_information
 from shoal.streams import Inference, TimeSensitiveMixture
 
@@ -24,7 +24,7 @@ VOCABULARY = 60_000
 
 
 def messages(n: int) -> Any:
-    return threads(
+    return make_threads(
         n, n_features=VOCABULARY, length=50, arrival_rate=1.0, decay=1 / 20_000, concentration=500.0,
         prior=200 / VOCABULARY, zipf=1.05, random_state=3,
     )  # fmt: skip

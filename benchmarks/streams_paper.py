@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from common import PLOTS, Timer, record
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.metrics import variation_of_information
 from shoal.streams import ExponentialKernel, Inference, StepKernel, TimeSensitiveMixture, plots
 
@@ -23,7 +23,7 @@ def main(n_sets: int) -> None:
         results: dict[str, list[tuple[float, float, float]]] = {"tDPM": [], "DPM": []}
         with Timer() as timer:
             for seed in range(n_sets):
-                data = threads(100, length=length, random_state=seed)
+                data = make_threads(100, length=length, random_state=seed)
                 truth = np.asarray(data.labels)
                 for model, kernel in (("tDPM", ExponentialKernel(0.5)), ("DPM", StepKernel())):
                     fitted = TimeSensitiveMixture(

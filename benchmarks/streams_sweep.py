@@ -8,7 +8,7 @@ import sys
 import numpy as np
 
 from common import Timer, peak_mb, record
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.jit import kernel
 from shoal.streams import ExponentialKernel, priors
 from shoal.streams.inference.gibbs import reach_of
@@ -32,7 +32,7 @@ def literal_scores(times, labels, n_clusters, i, rate, alpha, weights, last, sco
 
 
 def started(n: int, seed: int) -> tuple[StreamState, np.ndarray, float]:
-    data = threads(n, length=20, random_state=seed)
+    data = make_threads(n, length=20, random_state=seed)
     X = data.X.astype(np.float64)
     prior = priors.make_prior(3, strength=3.0)
     state = StreamState.start(kernel=ExponentialKernel(0.5), concentration=0.2, family=0, prior=prior, seed=seed)

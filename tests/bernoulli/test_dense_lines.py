@@ -11,11 +11,11 @@ from shoal.bernoulli import profiles as layout
 from shoal.bernoulli.adf import Block, counted, filtered, wholly
 from shoal.bernoulli.profiles import dense_lines, empty_profiles
 from shoal.bernoulli.scoring import scored
-from shoal.datasets import zipf_ads
+from shoal.datasets import make_zipf_ads
 
 
 def started(seed, n=600, d=400, k=20):
-    X = zipf_ads(n, n_features=d, n_clusters=k, keywords_per_item=6.0, random_state=seed).X
+    X = make_zipf_ads(n, n_features=d, n_clusters=k, keywords_per_item=6.0, random_state=seed).X
     seen = np.append(np.asarray(X.sum(axis=0)).ravel(), n)
     profiles = empty_profiles(seen, k, clutter=True, strength=2.0)
     return counted(profiles, Block(X[:k], np.ones(k)), wholly(1 + np.arange(k))), X

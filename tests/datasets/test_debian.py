@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow.parquet as pq
 
-from shoal.datasets import debian_packages, sample_path
+from shoal.datasets import load_debian_packages, sample_path
 
 
 def test_the_sample_is_small_tagged_and_holds_facts_only():
@@ -18,7 +18,7 @@ def test_the_sample_is_small_tagged_and_holds_facts_only():
 
 
 def test_it_reads_as_a_dataset():
-    packages = debian_packages()
+    packages = load_debian_packages()
     assert packages.X.shape == (30303, 598)
     assert packages.X.nnz == 112_140
     assert (packages.X.data == 1).all()

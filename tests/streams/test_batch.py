@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from oracles import streams as oracle
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.progress import Monitor
 from shoal.streams import ExponentialKernel, PeriodicKernel, StepKernel, TimeSensitiveMixture, priors
 from shoal.streams.inference.batch import Batch, Learned, improve
@@ -92,7 +92,7 @@ def test_split_merge_draws_from_the_posterior(name):
 
 @pytest.mark.parametrize("coarse", [False, True])
 def test_rounds_never_lower_the_joint_of_given_parameters(coarse):
-    data = threads(300, n_features=50, length=20, random_state=2)
+    data = make_threads(300, n_features=50, length=20, random_state=2)
     state = StreamState.start(
         kernel=ExponentialKernel(0.5), concentration=0.2, family=0, prior=priors.make_prior(50, strength=50.0), seed=0
     )
@@ -110,7 +110,7 @@ def test_rounds_never_lower_the_joint_of_given_parameters(coarse):
 @pytest.mark.parametrize("n_features", [3, 100])
 def test_fit_with_defaults_reaches_the_joint_of_the_truth(n_features):
     """The paper's recipe; the base measure, its strength and the background are learned."""
-    data = threads(100, n_features=n_features, length=50, random_state=1)
+    data = make_threads(100, n_features=n_features, length=50, random_state=1)
     model = TimeSensitiveMixture(ExponentialKernel(0.5), concentration=0.2, random_state=0)
     model.fit(data.X, times=data.times)
     base = np.ones(n_features)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 import shoal
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.errors import BadInput
 from shoal.streams import ExponentialKernel, Inference, PeriodicKernel, TimeSensitiveMixture
 
@@ -17,7 +17,9 @@ QUICK = Inference(n_sweeps=20, burn_in=10)
 
 @pytest.fixture(scope="module")
 def data():
-    return threads(300, n_features=200, length=15, prior=0.02, zipf=1.0, decay=0.1, concentration=0.5, random_state=1)
+    return make_threads(
+        300, n_features=200, length=15, prior=0.02, zipf=1.0, decay=0.1, concentration=0.5, random_state=1
+    )
 
 
 def test_sparse_equals_dense_and_read_only_is_fine(data):

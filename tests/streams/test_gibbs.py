@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from oracles import streams as oracle
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.progress import Monitor
 from shoal.streams import priors
 from shoal.streams.inference.batch import Learned
@@ -173,7 +173,7 @@ def test_chains_depend_on_their_seed_alone_and_find_plain_clusters():
 
 def test_gains_are_cleared_after_every_document():
     """A count above 8 is scored by log Gammas, which may round below 0 where a cluster's count has fallen to 0."""
-    data = threads(100, n_features=3, length=100, random_state=0)
+    data = make_threads(100, n_features=3, length=100, random_state=0)
     X, times = data.X.toarray().astype(float), data.times
     prior = priors.make_prior(3, strength=3.0)
     priors.add_seen(prior, X.sum(axis=0))

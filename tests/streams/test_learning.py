@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from oracles import streams as oracle
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.streams import Inference, TimeSensitiveMixture
 from shoal.streams.inference.parameter_learning import draw, log_prior, maximize, rate_range
 from shoal.streams.time_kernels import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
@@ -42,7 +42,7 @@ def test_the_maximum_is_one():
 def test_generating_parameters_come_back_from_true_labels():
     found = []
     for seed in range(5):
-        data = threads(2000, decay=0.5, concentration=0.2, random_state=seed)
+        data = make_threads(2000, decay=0.5, concentration=0.2, random_state=seed)
         kernel, alpha = maximize(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
         found.append((float(kernel.parameters()[0]), alpha))
     rate, alpha = np.mean(found, axis=0)
@@ -51,7 +51,7 @@ def test_generating_parameters_come_back_from_true_labels():
 
 
 def test_labels_without_time_structure_ask_for_no_forgetting():
-    data = threads(1500, decay=0.0, concentration=2.0, random_state=0)
+    data = make_threads(1500, decay=0.0, concentration=2.0, random_state=0)
     kernel, _ = maximize(data.times, [np.asarray(data.labels)], ExponentialKernel(1.0))
     # half of the first message's weight is left at the end, or more
     assert float(kernel(data.times[-1] - data.times[0])) > 0.5
@@ -59,7 +59,7 @@ def test_labels_without_time_structure_ask_for_no_forgetting():
 
 @pytest.mark.parametrize("unit", [1.0, 86400.0])
 def test_the_unit_of_the_clock_does_not_matter(unit):
-    data = threads(500, random_state=1)
+    data = make_threads(500, random_state=1)
     times, labels = data.times * unit, [np.asarray(data.labels)]
     lo, hi = rate_range(times)
     assert lo < 0.5 / unit < hi
@@ -90,7 +90,7 @@ def test_any_kernel_can_be_learned():
 
 def test_draws_are_from_the_posterior_given_the_labels():
     """Two parameters, so the posterior can be summed on a grid."""
-    data = threads(150, decay=0.5, concentration=0.5, random_state=2)
+    data = make_threads(150, decay=0.5, concentration=0.5, random_state=2)
     labels = np.asarray(data.labels)
     log_rates, log_alphas = np.linspace(-4.0, 2.5, 80), np.linspace(-4.0, 3.0, 80)
     grid = np.array(
@@ -111,7 +111,7 @@ def test_draws_are_from_the_posterior_given_the_labels():
 
 
 def test_fit_keeps_draws_of_what_it_learns():
-    data = threads(120, length=50, random_state=0)
+    data = make_threads(120, length=50, random_state=0)
     model = TimeSensitiveMixture(base="uniform", strength=3.0, inference=Inference(n_sweeps=40, burn_in=20)).fit(data)
     draws = model.parameter_draws_
     assert list(draws) == ["rate", "concentration"]
@@ -126,7 +126,7 @@ def test_fit_keeps_draws_of_what_it_learns():
 def test_a_stream_learns_its_concentration_under_any_kernel(kernel):
     found = []
     for concentration in (0.2, 5.0):
-        data = threads(
+        data = make_threads(
             1500, n_features=2000, length=12, prior=0.005, decay=0.05, concentration=concentration, random_state=1
         )
         inference = Inference(window=60, batch=20)

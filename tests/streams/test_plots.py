@@ -7,14 +7,14 @@ import sys
 import numpy as np
 import pytest
 
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.errors import BadInput, MissingExtra
 from shoal.streams import ExponentialKernel, Inference, TimeSensitiveMixture, plots
 
 
 @pytest.fixture(scope="module")
 def data():
-    data = threads(200, n_features=60, length=10, prior=0.05, decay=0.05, concentration=0.4, random_state=0)
+    data = make_threads(200, n_features=60, length=10, prior=0.05, decay=0.05, concentration=0.4, random_state=0)
     data.times[:] = 1554076800.0 + 86400.0 * data.times / 20.0
     return data
 

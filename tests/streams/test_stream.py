@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 import shoal
 from shoal.data import Vocabulary
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.errors import BadInput, BadModelFile
 from shoal.streams import Evidence, ExponentialKernel, Inference, PeriodicKernel, TimeSensitiveMixture, with_evidence
 from shoal.streams.inference.posterior import distance
@@ -22,7 +22,9 @@ SMALL = Inference(window=60, batch=20, resamplings=2)
 
 @pytest.fixture(scope="module")
 def data():
-    return threads(800, n_features=500, length=12, prior=0.01, zipf=1.0, decay=0.05, concentration=0.3, random_state=4)
+    return make_threads(
+        800, n_features=500, length=12, prior=0.01, zipf=1.0, decay=0.05, concentration=0.3, random_state=4
+    )
 
 
 def fed(data, cuts, **options):

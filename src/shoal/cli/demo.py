@@ -59,7 +59,7 @@ def cluster_packages(out: Path, *, quiet: bool) -> None:
     timings = {}
     with progress_bars(quiet):
         began = perf_counter()
-        dataset = datasets.debian_packages()
+        dataset = datasets.load_debian_packages()
         timings["reading"] = perf_counter() - began
         began = perf_counter()
         model = BernoulliMixture(100, random_state=0).fit(dataset)

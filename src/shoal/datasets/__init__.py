@@ -3,9 +3,16 @@
 Every generator takes ``random_state`` and gives a :class:`shoal.Dataset` whose ``labels`` are the truth.
 """
 
-from shoal.datasets.debian import debian_packages, sample_path
-from shoal.datasets.profiles import bernoulli_profiles
-from shoal.datasets.streams import threads
-from shoal.datasets.zipf import zipf_ads, zipf_topics
+from shoal.datasets.debian import load_debian_packages, sample_path
+from shoal.datasets.profiles import make_bernoulli_profiles
+from shoal.datasets.streams import make_threads
+from shoal.datasets.zipf import make_zipf_ads, make_zipf_topics
 
-__all__ = ["bernoulli_profiles", "debian_packages", "sample_path", "threads", "zipf_ads", "zipf_topics"]
+__all__ = [
+    "load_debian_packages",
+    "make_bernoulli_profiles",
+    "make_threads",
+    "make_zipf_ads",
+    "make_zipf_topics",
+    "sample_path",
+]

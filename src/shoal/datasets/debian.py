@@ -18,14 +18,14 @@ def sample_path() -> Path:
     return Path(__file__).with_name("debian_packages.parquet")
 
 
-def debian_packages() -> Dataset:
+def load_debian_packages() -> Dataset:
     """Debian's packages and their tags: what a package is, what it is made of, what it is for.
 
     Each item is a package, its features are its tags (``use::gameplaying``, ``implemented-in::perl``), its label is the
     section of the archive it lies in, and its owner is the number of its maintainer. Only facts are kept: there are
     no descriptions and no names of people.
 
-    >>> packages = debian_packages()
+    >>> packages = load_debian_packages()
     >>> packages.X.shape
     (30303, 598)
     >>> str(packages.ids[0]), str(packages.labels[0])

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from shoal.data import Dataset
 
 
-def bernoulli_profiles(
+def make_bernoulli_profiles(
     n_items: int = 10_000, *, n_clusters: int = 10, n_features: int = 100, random_state: Any = None
 ) -> Dataset:
     """Rows of independent coin tosses, one coin for each cluster and feature.
@@ -22,7 +22,7 @@ def bernoulli_profiles(
     Cluster weights are uniform draws divided by their sum, and each coin's probability is uniform on (0, 1), so about
     half of each row is set. The defaults are the paper's: 10,000 x 100 with 10 clusters.
 
-    >>> ads = bernoulli_profiles(200, n_clusters=3, n_features=20, random_state=0)
+    >>> ads = make_bernoulli_profiles(200, n_clusters=3, n_features=20, random_state=0)
     >>> ads.X.shape, np.unique(ads.labels).tolist()
     ((200, 20), [0, 1, 2])
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shoal.data import Dataset
 
 
-def threads(
+def make_threads(
     n_items: int = 100,
     *,
     n_features: int = 3,
@@ -36,7 +36,7 @@ def threads(
 
     A stream of short messages has many words and a small prior, as here; a million of them take seconds:
 
-    >>> chat = threads(1000, n_features=20_000, length=8, arrival_rate=10, prior=0.001, zipf=1.05, random_state=0)
+    >>> chat = make_threads(1000, n_features=20_000, length=8, arrival_rate=10, prior=0.001, zipf=1.05, random_state=0)
     >>> chat.X.shape, bool((np.diff(chat.times) >= 0).all()), float(chat.X.sum(axis=1).max())
     ((1000, 20000), True, 8.0)
 

@@ -27,7 +27,7 @@ class Topics(NamedTuple):
     share: float  # of an item's words that come from its topic
 
 
-def zipf_topics(
+def make_zipf_topics(
     n_items: int,
     *,
     n_features: int = 100_000,
@@ -49,7 +49,7 @@ def zipf_topics(
     somewhat fewer than ``length`` numbers (about 85 of 100). A million documents over seven million words take well
     under a minute and two gigabytes.
 
-    >>> documents = zipf_topics(500, n_features=2000, n_clusters=5, random_state=0)
+    >>> documents = make_zipf_topics(500, n_features=2000, n_clusters=5, random_state=0)
     >>> documents.X.shape, documents.X.dtype, np.unique(documents.labels).tolist()
     ((500, 2000), dtype('float32'), [0, 1, 2, 3, 4])
     """
@@ -66,7 +66,7 @@ def zipf_topics(
     return as_dataset(X, "word", labels)
 
 
-def zipf_ads(
+def make_zipf_ads(
     n_items: int = 207_000,
     *,
     n_features: int = 2_000,
@@ -87,7 +87,7 @@ def zipf_ads(
     greatly in size. Each has a home cluster for a share ``loyalty`` of its ads; the others are spread over three more.
     A share ``clutter_share`` of ads has unrelated keywords only and is labelled -1.
 
-    >>> ads = zipf_ads(1000, n_features=300, n_clusters=4, clutter_share=0.1, random_state=0)
+    >>> ads = make_zipf_ads(1000, n_features=300, n_clusters=4, clutter_share=0.1, random_state=0)
     >>> ads.X.shape, float(ads.X.max()), np.unique(ads.labels).tolist(), len(np.unique(ads.owners))
     ((1000, 300), 1.0, [-1, 0, 1, 2, 3], 40)
     """
