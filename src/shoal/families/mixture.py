@@ -19,7 +19,7 @@ from shoal.families.inspection import FittedMixture, shared_features
 from shoal.families.number_of_clusters import choose
 from shoal.families.options import SAMPLERS, Settings, check_number, check_prior, same_columns, seed_of
 from shoal.families.samplers.initialization import first_labels
-from shoal.families.samplers.problems import make_problem
+from shoal.families.samplers.problems import choose_sampler, make_problem
 from shoal.families.samplers.schedule import Schedule, Trace, run
 from shoal.families.statistics import Model
 from shoal.threads import row_blocks
@@ -97,6 +97,17 @@ class ExponentialFamilyMixture(FittedMixture):
     >>> model.n_clusters_, (model.labels_ == model.labels_[0]).tolist()
     (2, [True, True, False, False, True, False])
 
+    A table with missing values (a pandas, polars or Arrow table does as well):
+
+    >>> people = {"age": [23.0, 25, 21, None, 24, 26, 67, 70, 72, None, 69, 71],
+    ...           "smoker": ["no", "no", None, "no", "no", "no", "yes", "yes", "yes", "yes", None, "yes"]}
+    >>> model = ExponentialFamilyMixture(4, family="mixed", random_state=0).fit(people)
+    >>> model.name_cluster(1, "young")
+    >>> model.n_clusters_, model.describe_cluster(0)
+    (2, 'age 66.1 to 72.9, smoker yes 100 %; 2 of 2 columns matter')
+    >>> model.impute(people)["age"].values.round().tolist()
+    [24.0, 69.0]
+
     References
     ----------
     Ahmed, Ravi, Narayanamurthy, Smola, "FastEx: Hash Clustering with Exponential Families", NIPS 2012.
@@ -165,7 +176,7 @@ class ExponentialFamilyMixture(FittedMixture):
                 self._remember_rows(rows, mode="fit")
                 return self
             problem = make_problem(rows.matrix, settings)
-            self.sampler_ = self._choose(problem)
+            self.sampler_ = choose_sampler(problem, self.sampler, self.parallel)
             self._sample(problem, seed)
         return self
 
@@ -327,19 +338,6 @@ class ExponentialFamilyMixture(FittedMixture):
     def _bound(self) -> int:
         """The most clusters there may be."""
         return int(getattr(self, "bound_", 1) if isinstance(self.n_clusters, str) else self.n_clusters)
-
-    def _choose(self, problem: Any) -> str:
-        if self.sampler != "auto":
-            if self.parallel and self.sampler != "indexed":
-                raise BadInput(
-                    f"parallel=True is for sampler='indexed' or 'auto', not for {self.sampler!r}. Leave it out."
-                )
-            return self.sampler
-        chosen, why = problem.choose_sampler()
-        logger.info("sampler: %s (%s)", chosen, why)
-        if self.parallel and chosen != "indexed":
-            logger.info("parallel: without effect, for the %s sampler visits row by row", chosen)
-        return str(chosen)
 
     def _model(self) -> Model:
         """What the fold needs of this estimator."""

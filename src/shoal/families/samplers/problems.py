@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+from shoal.errors import BadInput
 from shoal.families.distributions.registry import COUNTS
 from shoal.families.distributions.table import TableRows
 from shoal.families.options import Settings
 from shoal.families.samplers.count_problem import CountProblem
 from shoal.families.samplers.gaussian_problem import GaussianProblem
 from shoal.families.samplers.table_problem import TableProblem
+
+logger = logging.getLogger("shoal")
 
 
 def make_problem(rows: Any, settings: Settings) -> Any:
@@ -19,3 +23,16 @@ def make_problem(rows: Any, settings: Settings) -> Any:
     if isinstance(rows, TableRows):
         return TableProblem(rows, settings)
     return GaussianProblem(rows, settings)
+
+
+def choose_sampler(problem: Any, sampler: str, parallel: bool) -> str:
+    """The sampler asked for, or the cheapest."""
+    if sampler != "auto":
+        if parallel and sampler != "indexed":
+            raise BadInput(f"parallel=True is for sampler='indexed' or 'auto', not for {sampler!r}. Leave it out.")
+        return sampler
+    chosen, why = problem.choose_sampler()
+    logger.info("sampler: %s (%s)", chosen, why)
+    if parallel and chosen != "indexed":
+        logger.info("parallel: without effect, for the %s sampler visits row by row", chosen)
+    return str(chosen)
