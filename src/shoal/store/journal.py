@@ -13,7 +13,7 @@ import sqlite3
 import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -176,9 +176,15 @@ class Journal:
             raise
 
     def _give_up(self, error: sqlite3.Error) -> None:
-        """Start over from what is on disk: after a failed write, what the connection believes is not to be trusted."""
-        self._db.close()
-        self._db = connect(self.path)
+        """Take the transaction back, and go on from what is on disk if a new connection can be had."""
+        with suppress(sqlite3.Error):
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+        # What a connection believes after a failed write is not to be trusted; on a full disk there may be no other.
+        with suppress(sqlite3.Error):
+            fresh = connect(self.path)
+            self._db.close()
+            self._db = fresh
         if getattr(error, "sqlite_errorcode", 0) & 0xFF in CANNOT_WRITE:
             raise JournalFull(
                 f"the journal {self.path} cannot be written now: {error}. Free some disk space; nothing else is needed."
