@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from oracles.families import gaussian_log_marginal, log_marginal
 from shoal.families import Bernoulli, Gaussian, Multinomial, Poisson
-from shoal.families.hierarchy import build, union_of
+from shoal.families.hierarchy import build
+from shoal.families.statistics import add
 
 COUNTS = np.array([[2, 0, 1, 0], [1, 0, 0, 0], [0, 3, 0, 0], [0, 1, 1, 0], [1, 1, 0, 20]], dtype=float)
 LABELS = np.array([0, 0, 1, 1, 1])
@@ -114,5 +115,5 @@ def test_merging_everything_gives_the_whole(name: str) -> None:
     whole = family.log_marginal(family.statistics(X, np.zeros(5, np.int64), 1))[0]
     assert family.log_marginal(stats).sum() - tree.losses.sum() == pytest.approx(whole, rel=1e-10)
     halves = [type(stats)(*(part[[at]] for part in stats)) for at in (0, 1)]
-    first = family.log_marginal(stats)[:2].sum() - family.log_marginal(union_of(*halves))[0]
+    first = family.log_marginal(stats)[:2].sum() - family.log_marginal(add(*halves))[0]
     assert tree.losses.min() <= first + 1e-9
