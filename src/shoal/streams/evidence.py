@@ -1,7 +1,7 @@
-"""Evidence beside words: who wrote, who was addressed, which list. Each kind is a block of features with a weight.
+"""Evidence other than words: who wrote, who was addressed, which list. Each kind is a block of features with a weight.
 
 A message is then drawn from one Dirichlet-multinomial for its words and one for each other kind of evidence. The weight
-says how much a kind counts: 1 is what the model itself would say, 2 counts it double.
+is how much a kind counts: 1 is what the model itself implies, 2 counts it double.
 """
 
 from __future__ import annotations

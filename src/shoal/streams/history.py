@@ -203,11 +203,11 @@ class History:
         if gone in self.gone:
             self.gone[into] = joined(self.gone.pop(gone), self.gone.get(into), into)
 
-    def retire(self, life: ClusterHistory, story: int) -> None:
+    def retire(self, life: ClusterHistory, story: int, *, alone: bool = True) -> None:
         """An arrival cluster is gone; what it was is kept for its story, if it mattered."""
         life.alive = False
         self.n_retired += 1
-        if life.size < MIN_REPORTED_SIZE and life.reactivates_at is None and story == life.id:
+        if life.size < MIN_REPORTED_SIZE and life.reactivates_at is None and alone:
             return
         if self.folder is not None:
             with open(self._clusters_file, "a") as out:

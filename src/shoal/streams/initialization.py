@@ -64,7 +64,7 @@ class Setup:
 
     @property
     def learned(self) -> Learned:
-        """Which parameters a batch learns: those that were not given, or as ``Inference(learn=)`` says."""
+        """Which parameters a batch learns: those that were not given, or as ``Inference(learn=)`` asks."""
         learn = self.inference.learn
         return Learned(
             kernel=self.kernel is None if learn is None else learn,
@@ -148,7 +148,7 @@ def _beta_prior(rows: sp.csr_matrix) -> tuple[float, float]:
 
 
 def widen(stream: Stream, n_features: int, vocabulary: Any, evidence: tuple[Evidence, ...]) -> None:
-    """Columns that were added: each goes to the block its name says."""
+    """Columns that were added: each goes to the block of its name."""
     state = stream.state
     before = len(state.prior.seen)
     if n_features <= before:

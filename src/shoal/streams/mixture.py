@@ -281,7 +281,7 @@ class TimeSensitiveMixture(Estimator):
         return Assignment(labels, np.exp(log_probs))
 
     def score_samples(self, X: Any, *, times: Any = None) -> np.ndarray:
-        """The log probability of what ``predict`` says of each message."""
+        """The log probability of what ``predict`` returns for each message."""
         return self._best(X, times)[1]
 
     def predict_proba(self, X: Any, *, times: Any = None) -> np.ndarray:

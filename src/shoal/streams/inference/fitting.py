@@ -1,4 +1,4 @@
-"""What ``fit`` does: one pass of the stream, moves that only raise the joint, and samples of a small set."""
+"""What ``fit`` does: the stream and its stories, moves that only raise the joint, and samples of a small set."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def fit_all(rows: sp.csr_matrix, times: np.ndarray, vocabulary: object, setup: S
     """Clusters of all documents together, which come in order of time. The monitor may end it between any two steps."""
     stream = setup.empty_stream(rows, vocabulary, History())
     stream.feed(rows, times)
-    labels = by_birth(stream.all_labels())
+    labels = by_birth(stream.stories.roots(stream.all_labels()))
 
     def start() -> Batch:
         state = stream.state.empty_copy(setup.seed)

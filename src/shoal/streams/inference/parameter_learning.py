@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from shoal.streams.state.stream_state import StreamState
 
 STRENGTH_STEPS = np.array([0.7, 0.85, 1.0, 1.18, 1.4])
-MANY_CLUSTERS = 200  # enough to judge the strength by
+MANY_CLUSTERS = 200  # enough to learn the strength from
 CONCENTRATION_RANGE = (-12.0, 20.0)  # in logs, as in best_concentration
 SLICE = 0.3  # width of a slice sampler's first step, in logs
 DRAWS_BETWEEN_SWEEPS = 2

@@ -34,8 +34,8 @@ def closest_sample(samples: np.ndarray, others: int = 50) -> int:
     >>> closest_sample(np.array([[0, 0, 1, 1], [0, 0, 1, 2], [0, 0, 1, 1]]))
     0
     """
-    judges = samples[np.linspace(0, len(samples) - 1, min(others, len(samples))).astype(int)]
-    costs = [sum(distance(labels, judge) for judge in judges) for labels in samples]
+    compared = samples[np.linspace(0, len(samples) - 1, min(others, len(samples))).astype(int)]
+    costs = [sum(distance(labels, each) for each in compared) for labels in samples]
     return int(np.argmin(costs))
 
 

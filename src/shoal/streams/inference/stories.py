@@ -33,6 +33,7 @@ class Stories:
     """Which arrival clusters belong to which story; a story has the id of its first or largest cluster."""
 
     parent: dict[int, int] = field(default_factory=dict)  # id of a cluster that belongs to another's story
+    shared: dict[int, int] = field(default_factory=dict)  # story of several clusters: how many there have been
     looked_at: dict[int, int] = field(default_factory=dict)  # live story: its size when it was last looked at
     locked: list[int] = field(default_factory=list)  # stories that only a person may merge
     bases: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -64,6 +65,7 @@ class Stories:
         gone, into = self.root(gone), self.root(into)
         if gone != into:
             self.parent[gone] = into
+            self.shared[into] = self.shared.get(into, 1) + self.shared.pop(gone, 1)
             self.looked_at.pop(gone, None)
             if gone in self.locked:
                 self.locked = [*(id_ for id_ in self.locked if id_ != gone), into]
@@ -76,7 +78,7 @@ class Stories:
     # --- the merge pass -----------------------------------------------------------------------------------------------
 
     def merge_pass(self, state: StreamState, n_seen: int, rate: float, concentration: float) -> list[tuple[int, int]]:
-        """Merge the stories that have grown with those that the evidence says they are; (gone, into) of each."""
+        """Merge the stories that have grown with those that the evidence joins them to; (gone, into) of each."""
         if state.status[0].family != st.MULTINOMIAL or state.status[0].drift > 0.0 or state.n_live < 2:
             return []
         groups = _Groups.of(self, state)

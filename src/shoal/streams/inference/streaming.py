@@ -314,7 +314,7 @@ class Stream:
         life = self._record(slot)
         story = self.stories.root(life.id)
         self.stories.looked_at.pop(life.id, None)
-        self.history.retire(life, story)
+        self.history.retire(life, story, alone=story not in self.stories.shared)
 
     def _record(self, slot: int) -> ClusterHistory:
         """What is written down of a cluster that goes."""
@@ -346,13 +346,13 @@ class Stream:
                 self.revive(id_)
 
     def revive(self, id_: int) -> int:
-        """A retired cluster lives again, under its old id; returns its slot."""
+        """A retired cluster is live again, under its old id; returns its slot."""
         slot = reopen(self.state, self.history.revived(id_))
         return slot
 
 
 def check_learners(stream: Stream) -> None:
-    """Refuse what a model file says of learning, where kernels would follow it out of their arrays."""
+    """Refuse parts of a model file that concern learning, where kernels would follow it out of their arrays."""
     learner, births, state = stream.learner, stream.births, stream.state
     if learner is not None:
         shape = (learner.rates.size, learner.log_alphas.size)

@@ -1,7 +1,7 @@
 """The arrays that inference works on: clusters, their words, the index from words to clusters, and recent documents.
 
 Everything is a plain array inside a named tuple, so that kernels can take it and ``shoal.save`` can write it. A cluster
-lives in a *slot*; slots are used again, ids never. A document that may still change its mind stands in the *window*;
+stands in a *slot*; slots are used again, ids never. A document that may still change its cluster is in the *window*;
 older ones are settled and survive only as sums in their cluster (its *base*).
 """
 

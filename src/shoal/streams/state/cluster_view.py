@@ -93,9 +93,9 @@ def lift(state: StreamState, features: np.ndarray, amounts: np.ndarray, n: int) 
     strength = state.prior.blocks.strength[state.prior.block[features]]
     total = np.bincount(state.prior.block[features], weights=amounts, minlength=len(state.prior.blocks))
     share = (amounts + base) / (total[state.prior.block[features]] + strength)
-    telling = amounts * np.log(share * strength / base)
-    order = np.argsort(-telling, kind="stable")[:n]
-    return TopFeatures(features[order], telling[order], "count times log of how much commoner than usual")
+    salience = amounts * np.log(share * strength / base)
+    order = np.argsort(-salience, kind="stable")[:n]
+    return TopFeatures(features[order], salience[order], "count times log of how much commoner than usual")
 
 
 def reopen(state: StreamState, life: ClusterHistory) -> int:
