@@ -18,7 +18,6 @@ from numba.core import event
 from numba.core.dispatcher import Dispatcher
 
 from shoal import progress
-from shoal.machine_code import KernelCache
 
 # Sums may be re-ordered for speed. NaN and infinity keep their meaning ("nnan" and
 # "ninf" are left out on purpose): log(0) has to stay -inf.
@@ -31,7 +30,9 @@ def _compiled(**options: Any) -> Callable[[Callable[..., Any]], Any]:
     def decorate(function: Callable[..., Any]) -> Any:
         dispatcher = njit(nogil=True, **options)(function)
         if isinstance(dispatcher, Dispatcher):  # the plain function when the compiler is switched off
-            with contextlib.suppress(Exception):  # a later numba without this attribute compiles in every process
+            with contextlib.suppress(Exception):  # a later numba without a name that is used compiles in every process
+                from shoal.machine_code import KernelCache
+
                 dispatcher._cache = KernelCache(dispatcher)  # type: ignore[attr-defined]
         return dispatcher
 

@@ -202,7 +202,9 @@ def _questions(model: Any, rows: Any) -> list[Callable[[], Any]]:
     found: list[Callable[[], Any]] = [partial(getattr(model, name), rows) for name in names if hasattr(model, name)]
     found.append(model.typicality)
     if hasattr(model, "same_cluster_probability"):
-        found.append(partial(model.same_cluster_probability, rows[:5], rows[:5]))
+        # Mixtures take numbers of fitted rows, the others take rows.
+        pair = np.arange(5) if type(model).__name__ == "ExponentialFamilyMixture" else rows[:5]
+        found.append(partial(model.same_cluster_probability, pair, pair))
     if hasattr(model, "suggest_batch"):
         found.append(partial(model.suggest_batch, rows[:3]))
     return found

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -109,6 +111,22 @@ def test_without_any_folder_kernels_are_compiled(monkeypatch):
         assert doubled._cache.cache_path is None
     finally:
         storage.user_folder.cache_clear()
+
+
+def test_a_cache_that_cannot_be_imported_is_no_error():
+    """Numba's caches are not part of its public interface: a later version may lack a name that ours uses."""
+    script = """
+import sys
+sys.modules["shoal.machine_code"] = None
+from shoal.jit import kernel
+@kernel
+def doubled(value):
+    return 2 * value
+assert doubled(3) == 6
+assert type(doubled._cache).__name__ == "NullCache"
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_folder_that_others_may_write_to_is_not_used(tmp_path, monkeypatch):

@@ -53,8 +53,8 @@ class KernelCache:
         """The compiled kernel for these types, or None."""
         if not self.enabled or storage.switched_off():
             return None
-        target.refresh()  # numba's own declarations, which the compiler would have loaded
         with contextlib.suppress(Exception):
+            target.refresh()  # numba's own declarations, which the compiler would have loaded
             return self._load(keys.key_of(self.dispatcher, signature), target)
         return None
 
