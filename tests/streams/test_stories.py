@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from shoal.datasets import threads
+from shoal.datasets import make_threads
 from shoal.errors import InterruptedWarning
 from shoal.metrics import b_cubed
 from shoal.streams import Inference, TimeSensitiveMixture
@@ -50,7 +50,7 @@ def test_pieces_of_a_story_are_told_as_one():
 
 @pytest.mark.parametrize("after", [0.02, 0.3])
 def test_an_interrupted_fit_is_usable(after):
-    data = threads(3000, n_features=400, length=15, prior=0.02, decay=0.02, concentration=0.5, random_state=0)
+    data = make_threads(3000, n_features=400, length=15, prior=0.02, decay=0.02, concentration=0.5, random_state=0)
     timer = threading.Timer(after, lambda: os.kill(os.getpid(), signal.SIGINT))
     model = TimeSensitiveMixture(random_state=0, inference=Inference(method="sample", n_sweeps=100_000))
     timer.start()
