@@ -1,4 +1,4 @@
-"""50,000 Zipf documents, 100,000 words, 1000 clusters: an iteration beside scikit-learn, soyclustering and faiss.
+"""50,000 Zipf documents, 100,000 words, 1000 clusters: an iteration against scikit-learn, soyclustering and faiss.
 
 Everybody starts from the same seeds on the same matrix. Times are per iteration; psi is measured with the full centers
 of the final labels. scikit-learn is timed over few iterations because one takes longer than our whole fit.

@@ -1,4 +1,4 @@
-"""sparse, wand and auto: what they promise beside exact."""
+"""sparse, wand and auto: what they promise compared with exact."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -22,7 +22,8 @@ from shoal.base import (
 from shoal.densities import editing
 from shoal.densities.categorical_poisson import Categorical
 from shoal.densities.family import Family, Smoother
-from shoal.densities.options import FAMILIES, check_options, check_state, family_of
+from shoal.densities.lloyd import Run, joined, lloyd
+from shoal.densities.options import FAMILIES, check_options, check_state, family_of, usable_weights
 from shoal.densities.seeding import first_centers
 from shoal.densities.statistics import (
     Block,
@@ -33,32 +34,17 @@ from shoal.densities.statistics import (
     centers_of,
     divergences,
     merge,
-    merge_worst_rows,
     nearest_centers,
     row_side,
     stats_behind,
     update,
-    worst_rows,
 )
 from shoal.engine import fold
 from shoal.errors import BadInput
-from shoal.progress import Monitor
-from shoal.weights import scaled_weights
 
 __all__ = ["FAMILIES", "DensityKMeans"]
 
 MOST_NUMBERS = 2**31  # of a matrix that is made dense: 16 GB
-
-
-class Run(NamedTuple):
-    """One fit from one set of first centers."""
-
-    centers: Centers
-    memory: Memory  # of all rows
-    mass: np.ndarray
-    history: list[float]
-    n_iter: int
-    converged: bool
 
 
 @storable
@@ -66,8 +52,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     """K-means for rows that are the parameters of probability distributions.
 
     Use it when each thing to be grouped is itself an uncertain or spread-out quantity: keywords by the distribution of
-    their bids, users by the posterior of their click rate, shops by the distribution of their baskets. Both steps are
-    exact minimizers, so the objective never rises.
+    their bids, users by their click rate's posterior. Both steps are exact minimizers: the objective never rises.
 
     Parameters
     ----------
@@ -182,13 +167,23 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         """Find the centers of ``X``, (n, n_features) parameters; rows may carry weights."""
         family, random = check_options(self)
         rows, X = self._validated(family, X, "fit")
-        weights, unit = self._weights(sample_weight, len(X))
+        weights, unit = usable_weights(sample_weight, len(X), self.n_clusters)
         with transaction(self):
             self._learn_transform(family, X, weights)
             X = self._transformed(family, X)
             blocks = blocks_of(family, self.direction, X, weights)
             n_init = self.n_init if isinstance(self.init, str) else 1
-            runs = [self._run(family, X, blocks, weights, random, f"fit {at + 1}/{n_init}") for at in range(n_init)]
+            runs = [
+                lloyd(
+                    blocks,
+                    centers_of(family, self.direction, self._first_centers(family, X, blocks, weights, random)),
+                    f"fit {at + 1}/{n_init}",
+                    max_iter=self.max_iter,
+                    tol=self.tol,
+                    n_threads=self.n_threads,
+                )
+                for at in range(n_init)
+            ]
             best = min(runs, key=lambda run: run.history[-1])
             self.roster_ = Roster.of(self.n_clusters)
             self._remember(best, unit)
@@ -204,7 +199,9 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         family, random = check_options(self)
         first = not hasattr(self, "cluster_centers_")
         rows, X = self._validated(family, X, "fit" if first else "partial_fit")
-        weights, unit = self._weights(sample_weight, len(X), None if first else self.masses_, enough=first)
+        weights, unit = usable_weights(
+            sample_weight, len(X), self.n_clusters if first else 0, None if first else self.masses_
+        )
         with transaction(self):
             if first:
                 self._start_stream(family, X, weights, random)
@@ -214,48 +211,13 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
             before = stats_behind(model, self.masses_ / unit)
             self.cluster_centers_ = update(model, merge(before, stats)).parameters + self.origin_
             self.masses_ = self.masses_ + stats.mass * unit
-            self._remember_labels(_joined(memories))
+            self._remember_labels(joined(memories))
             self.cluster_sizes_ = self.cluster_sizes_ + np.bincount(self._places(), minlength=len(self.masses_))
             self.objective_ = stats.cost * unit
             self.objective_history_ = np.append(self.objective_history_, self.objective_)
             self.n_iter_ += 1
             self._remember_rows(rows, mode="fit" if first else "partial_fit")
         return self
-
-    def _run(
-        self,
-        family: Family,
-        X: np.ndarray,
-        blocks: list[Block],
-        weights: np.ndarray,
-        random: np.random.Generator,
-        what: str,
-    ) -> Run:
-        """Assign and average until nothing moves."""
-        model = centers_of(family, self.direction, self._first_centers(family, X, blocks, weights, random))
-        memories: Any = None
-        with Monitor(what, self.max_iter, self.tol) as monitor:
-            while monitor.running:
-                stats, memories = fold(blocks, accumulate, merge, model, memories=memories, n_threads=self.n_threads)
-                monitor.report(stats.cost, settled=stats.n_moved == 0, moved=stats.n_moved)
-                if stats.n_moved == 0:
-                    break
-                model = self._repaired(update(model, stats), stats.mass <= 0, blocks, memories)
-        history = list(monitor.history)
-        if stats.n_moved:  # the centers moved once more after the last assignment
-            stats, memories = fold(blocks, accumulate, merge, model, memories=memories, n_threads=self.n_threads)
-            history.append(stats.cost)
-        return Run(model, _joined(memories), stats.mass, history, monitor.n_iter, monitor.converged)
-
-    def _repaired(self, model: Centers, empty: np.ndarray, blocks: list[Block], memories: list[Memory]) -> Centers:
-        """An empty cluster starts anew at the worst-served row."""
-        places = np.flatnonzero(empty)
-        if not places.size:
-            return model
-        worst = fold(blocks, worst_rows, merge_worst_rows, places.size, memories=memories, n_threads=1).stats
-        parameters = model.parameters.copy()
-        parameters[places[: len(worst.X)]] = worst.X
-        return centers_of(model.family, model.direction, parameters)
 
     def _first_centers(
         self, family: Family, X: np.ndarray, blocks: list[Block], weights: np.ndarray, random: np.random.Generator
@@ -382,19 +344,6 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
             )
         return rows, dense
 
-    def _weights(
-        self, sample_weight: Any, n_rows: int, masses: np.ndarray | None = None, *, enough: bool = True
-    ) -> tuple[np.ndarray, float]:
-        weights = validate_weights(sample_weight, n_rows)
-        if enough and not weights.any():
-            raise BadInput("every sample_weight is zero; at least n_clusters rows need a weight above zero.")
-        if enough and np.count_nonzero(weights) < self.n_clusters:
-            raise BadInput(
-                f"n_clusters={self.n_clusters} but X has n_samples={n_rows}, {np.count_nonzero(weights)} of them with "
-                "weight above 0. Ask for fewer clusters."
-            )
-        return scaled_weights(weights, masses)
-
     def _asked(self, X: Any) -> tuple[Family, np.ndarray]:
         check_is_fitted(self)
         family = family_of(self)
@@ -449,9 +398,3 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 def _as_distributions(family: Family, X: np.ndarray) -> np.ndarray:
     """Counts of a categorical family become shares."""
     return X / X.sum(1, keepdims=True) if isinstance(family, Categorical) else X
-
-
-def _joined(memories: list[Memory] | None) -> Memory:
-    """The memories of all blocks, as one."""
-    assert memories is not None
-    return Memory(*(np.concatenate(part) for part in zip(*memories, strict=True)))

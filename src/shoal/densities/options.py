@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from shoal.base import check_choice, check_int, check_random_state, check_real
+from shoal.base import check_choice, check_int, check_random_state, check_real, validate_weights
 from shoal.densities.beta_gamma import Beta, Dirichlet, Gamma
 from shoal.densities.categorical_poisson import Categorical, Poisson
 from shoal.densities.family import Family
 from shoal.densities.gaussian import Gaussian, GaussianMixture
 from shoal.errors import BadInput, BadModelFile
 from shoal.threads import n_threads_of
+from shoal.weights import scaled_weights
 
 SIMPLE_FAMILIES: dict[str, type[Family]] = {
     family.name: family  # type: ignore[type-abstract]
@@ -43,6 +44,21 @@ def family_of(model: Any) -> Family:
     if model.family == "gaussian_mixture":
         return GaussianMixture(check_int("n_components", model.n_components, minimum=1))
     return SIMPLE_FAMILIES[model.family]()
+
+
+def usable_weights(
+    sample_weight: Any, n_rows: int, n_clusters: int, masses: np.ndarray | None = None
+) -> tuple[np.ndarray, float]:
+    """Weights with the largest (or the largest mass) about 1, and the unit; enough rows have some for the clusters."""
+    weights = validate_weights(sample_weight, n_rows)
+    if n_clusters and not weights.any():
+        raise BadInput("every sample_weight is zero; at least n_clusters rows need a weight above zero.")
+    if np.count_nonzero(weights) < n_clusters:
+        raise BadInput(
+            f"n_clusters={n_clusters} but X has n_samples={n_rows}, {np.count_nonzero(weights)} of them with weight "
+            "above 0. Ask for fewer clusters."
+        )
+    return scaled_weights(weights, masses)
 
 
 def check_state(model: Any) -> None:
