@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from shoal.cli.plan import extrapolated, shares_for
+from shoal.cli.plan import extrapolated, peak_of, shares_for
 from shoal.data.sampling import Size
 
 
@@ -54,6 +54,11 @@ def test_two_trials_are_drawn_on_to_the_whole():
     trials = [{"items": 100, "seconds": 1.0}, {"items": 200, "seconds": 1.5}]
     assert extrapolated(trials, "seconds", Size(1000, 1, 1)) == pytest.approx(5.5)
     assert extrapolated(trials[:1], "seconds", Size(100, 1, 1)) == 1.0
+    peaks = [{"items": 100, "features": 10, "peak_mb": 300.0}, {"items": 200, "features": 20, "peak_mb": 320.0}]
+    assert peak_of(peaks, Size(1000, 30, 0)) == pytest.approx(340)  # by features: 10 more of them at 2 MB each
+    assert peak_of(peaks, Size(1000, 20, 10**6)) == pytest.approx(360)  # by cells: 800 items at 0.05 MB each
+    same = [trial | {"features": 5} for trial in peaks]
+    assert peak_of(same, Size(1000, 5, 0)) == pytest.approx(480)  # by items, where there are no other features
     for n in (10, 20_000, 30_000, 10**6, 10**8):
         shares = shares_for(Size(n, 1, 1))
         assert list(shares) == sorted(shares)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SMALL_ROWS = 20_000  # a source of no more items is fitted whole
 SHARES = (0.08, 0.2)  # of the items, for two trials of a larger one
 MOST_TRIAL_ROWS = 150_000
+BYTES_PER_CELL = 50  # of a matrix while it is read, weighted and fitted
 
 
 @takes_flags
@@ -76,7 +77,7 @@ def needs(source: str, options: ReadOptions, flags: ReadFlags, arguments: list[s
     size = size_of(source, options)
     facts: dict[str, Any] = size._asdict()
     trials = run_trials(source, options, flags, arguments, shares_for(size))
-    facts |= {name: extrapolated(trials, name, size) for name in ("seconds", "peak_mb")}
+    facts |= {"seconds": extrapolated(trials, "seconds", size), "peak_mb": peak_of(trials, size)}
     available = available_mb()
     if available is not None:
         facts["available_mb"] = available
@@ -121,7 +122,7 @@ def one_trial(arguments: list[str]) -> dict[str, float]:
         raise BadInput(f"a trial fit of a sample failed: {done.stderr.strip().removeprefix('shoal: ')}")
     facts = json.loads(done.stdout)
     seconds = sum(value for name, value in facts.items() if name.startswith("seconds_"))
-    return {"items": facts["items"], "seconds": seconds, "peak_mb": facts["peak_mb"]}
+    return {name: facts[name] for name in ("items", "features", "peak_mb")} | {"seconds": seconds}
 
 
 def flag_arguments(flags: ReadFlags, recipe: Recipe) -> list[str]:
@@ -145,6 +146,22 @@ def extrapolated(trials: list[dict[str, float]], name: str, size: Size) -> float
         return round(last[name], 2)
     slope = (last[name] - trials[0][name]) / (last["items"] - trials[0]["items"])
     return round(last[name] + max(slope, 0.0) * (size.items - last["items"]), 2)
+
+
+def peak_of(trials: list[dict[str, float]], size: Size) -> float:
+    """Memory grows with the cells by a known amount, and else with the features, which grow ever more slowly.
+
+    A line through the items alone would draw the first, steep growth of the vocabulary on to the end.
+    """
+    first, last = trials[0], trials[-1]
+    new_features = last["features"] - first["features"]
+    if len(trials) == 1 or new_features <= 0:
+        return extrapolated(trials, "peak_mb", size)
+    mb_per_item = BYTES_PER_CELL * size.non_zeros / max(size.items, 1) / 1e6
+    rest = last["peak_mb"] - first["peak_mb"] - mb_per_item * (last["items"] - first["items"])
+    by_items = mb_per_item * max(size.items - last["items"], 0)
+    by_features = max(rest, 0.0) / new_features * max(size.features - last["features"], 0)
+    return round(last["peak_mb"] + by_items + by_features, 2)
 
 
 def available_mb() -> int | None:
