@@ -295,9 +295,9 @@ def fill_lines(used, cluster, feature, lift, least, n_of, line_of, lifts, slots)
     lines = 0
     for slot in range(used):
         n_of[feature[slot]] += 1
-    for keyword in range(n_of.size):
-        if n_of[keyword] >= least and lines < lifts.shape[0]:
-            line_of[keyword] = lines
+    for number in range(n_of.size):
+        if n_of[number] >= least and lines < lifts.shape[0]:
+            line_of[number] = lines
             lines += 1
     for slot in range(used):
         line = line_of[feature[slot]]

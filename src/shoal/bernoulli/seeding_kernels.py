@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""Choosing ads that lie far from one another."""
+"""Choosing rows that lie far from one another."""
 
 from __future__ import annotations
 
