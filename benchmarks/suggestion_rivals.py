@@ -159,7 +159,9 @@ def warm_up() -> None:
     """Compile every kernel before anything is timed."""
     X = sp.csr_matrix((np.random.default_rng(0).random((200, 30)) < 0.2).astype(float))
     for ridge in ("dense", "dual", "local"):
-        Suggester(ridge=ridge, random_state=0).fit(X).suggest_batch(X)
+        model = Suggester(ridge=ridge, random_state=0).fit(X)
+        model.suggest_batch(X)
+        model.suggest([0])
     BernoulliMixture(5, random_state=0).fit(X).suggest_batch(X)
 
 
