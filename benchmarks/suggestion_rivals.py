@@ -37,10 +37,10 @@ def user_knn(train: sp.csr_matrix, given: sp.csr_matrix, *, neighbors: int, idf:
     lists = []
     for start in range(0, given.shape[0], 250):
         part = given[start : start + 250]
-        likeness = (part.multiply(weight) @ columns).toarray()
-        k = min(neighbors, likeness.shape[1] - 1)
-        likeness[likeness < -np.partition(-likeness, k, axis=1)[:, k : k + 1]] = 0
-        lists.append(best_columns((sp.csr_matrix(likeness) @ train).toarray(), part, 10))
+        similarity = (part.multiply(weight) @ columns).toarray()
+        k = min(neighbors, similarity.shape[1] - 1)
+        similarity[similarity < -np.partition(-similarity, k, axis=1)[:, k : k + 1]] = 0
+        lists.append(best_columns((sp.csr_matrix(similarity) @ train).toarray(), part, 10))
     return np.concatenate(lists)
 
 

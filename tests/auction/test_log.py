@@ -6,7 +6,7 @@ import pytest
 
 from shoal.auction import Market, Policy, Settings, optimize, read_log, replay
 from shoal.auction.export import export_plan, write_log
-from shoal.auction.pages import shown_pages
+from shoal.auction.result_pages import result_pages
 from shoal.errors import BadInput, BadSource, MissingColumn
 
 POLICY = {"alpha": 1.0, "reserve": 50, "sidebar_reserve": 5}
@@ -56,7 +56,7 @@ def test_a_log_survives_the_way_to_files_and_back(simulated, tmp_path):
 
 def test_status_quo_replay_reproduces_the_logs_sections_and_prices(simulated, tmp_path):
     back = read_log(write_log(simulated, tmp_path / "log"))
-    shown = shown_pages(back)
+    shown = result_pages(back)
     np.testing.assert_array_equal(shown.section, back.section)
     there = back.section > 0
     np.testing.assert_allclose(shown.price[there], back.price[there], rtol=1e-12)

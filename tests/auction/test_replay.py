@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from auction.samples import random_log
 from oracles import auction as oracle
 from shoal.auction.auction_log import PageLayout, Policy
-from shoal.auction.pages import shown_pages
 from shoal.auction.replay import Settings, replay, replay_policy
+from shoal.auction.result_pages import result_pages
 from shoal.errors import BadInput
 
 RESERVES = np.array([1.0, 4.0, 20.0, 35.5, 40.0, 60.0, 90.0, 500.0])
@@ -72,7 +72,7 @@ def test_days_and_clusters_add_up():
 @settings(max_examples=20)
 def test_pages_equal_the_auction_played_by_the_book(seed):
     log = random_log(seed, n_auctions=30)
-    shown = shown_pages(log)
+    shown = result_pages(log)
     for auction in range(log.n_auctions):
         q, at = log.keyword[auction], slice(log.starts[auction], log.starts[auction + 1])
         policy = [log.policy.alpha[q], log.policy.reserve[q], log.policy.sidebar_reserve[q], log.reference_ctr]
@@ -105,7 +105,7 @@ def test_one_policy_and_the_thread_count(monkeypatch):
         monkeypatch.setenv("SHOAL_NUM_THREADS", threads)
         for part, column in zip(replay_policy(log, policy), wanted.T, strict=True):
             close(part, column)
-        assert shown_pages(log, policy).section.max() == 2
+        assert result_pages(log, policy).section.max() == 2
 
 
 def test_errors_say_what_to_do():

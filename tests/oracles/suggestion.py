@@ -34,11 +34,11 @@ def row_scores(X, given, refused=(), sharpness=1.0, absent=0.5, far=None):
     for row, x in enumerate(X):
         shared = [j for j in given if x[j]]
         if shared:
-            likeness = sum(math.log1p((n_rows + 1) / (count[j] + 0.5)) for j in shared)
+            overlap = sum(math.log1p((n_rows + 1) / (count[j] + 0.5)) for j in shared)
             for j in refused:
-                if x[j] and likeness > 0:
-                    likeness = max(likeness - 1.0, 1e-12)
-            log_weight[row] = sharpness * (likeness - absent * x.sum())
+                if x[j] and overlap > 0:
+                    overlap = max(overlap - 1.0, 1e-12)
+            log_weight[row] = sharpness * (overlap - absent * x.sum())
     if not log_weight:
         return np.zeros(X.shape[1])
     best = max(log_weight.values())

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.auction.auction_log import MAINLINE, SIDEBAR, AuctionLog
-from shoal.auction.pages import shown_pages
+from shoal.auction.result_pages import result_pages
 from shoal.errors import BadInput
 
 
@@ -39,7 +39,7 @@ def calibrate(log: AuctionLog, *, n_steps: int = 25) -> Calibration:
         raise BadInput(
             "the log has no clicks to calibrate with; use clicks_from='estimated', or read a clicked column."
         )
-    shown = shown_pages(log)
+    shown = result_pages(log)
     section = shown.section if log.section is None else log.section
     looks = expected_examinations(log, section, shown.position)
     seen = looks > 0

@@ -9,7 +9,7 @@ from scipy.stats import rankdata
 
 from shoal.auction.auction_log import MAINLINE, NOT_SHOWN, AuctionLog
 from shoal.auction.landscape_kernels import moments, upper_scores
-from shoal.auction.pages import shown_pages
+from shoal.auction.result_pages import result_pages
 from shoal.densities.observations import smoothed_components
 from shoal.errors import BadInput
 
@@ -60,7 +60,7 @@ def landscapes(
         raise BadInput(f"coordinates is {coordinates!r}; choose one of {', '.join(COORDINATES)}.")
     if sections not in ("logged", "replayed"):
         raise BadInput(f"sections is {sections!r}; choose 'logged' or 'replayed'.")
-    replayed = shown_pages(log).section
+    replayed = result_pages(log).section
     agrees = None if log.section is None else float((log.section == replayed).mean()) if log.n_bids else 1.0
     section = log.section if sections == "logged" and log.section is not None else replayed
     values, log_bid = _values(log, coordinates)

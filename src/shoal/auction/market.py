@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 
 from shoal.auction.auction_log import AuctionLog, PageLayout, Policy, in_order
 from shoal.auction.calibrate import expected_examinations
-from shoal.auction.pages import shown_pages
+from shoal.auction.result_pages import result_pages
 from shoal.errors import BadInput
 
 MOST_BIDDERS = 60  # of one keyword
@@ -215,7 +215,7 @@ class Market(BaseEstimator):
             **joined,
         )
         log = in_order(log)
-        log.section, position, log.price = shown_pages(log)
+        log.section, position, log.price = result_pages(log)
         log.clicked = self._clicks(log, position, salt)
         return log
 

@@ -3,7 +3,7 @@
 from shoal.bernoulli.adf import Block
 from shoal.bernoulli.mixture import BernoulliMixture
 from shoal.bernoulli.statistics import Delta, accumulate, merge, update
-from shoal.records import Reason, Suggestion
+from shoal.suggestion_records import Reason, Suggestion
 
 __all__ = [
     "BernoulliMixture",

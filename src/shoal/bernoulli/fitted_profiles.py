@@ -23,7 +23,7 @@ from shoal.bernoulli.calibration import Calibration, Hidden
 from shoal.bernoulli.profiles import Profiles
 from shoal.bernoulli.scoring import as_presence, log_likelihoods, memberships_of, scored
 from shoal.errors import BadInput
-from shoal.records import Reason, Suggestion, Suggestions
+from shoal.suggestion_records import Reason, Suggestion, Suggestions
 
 
 class FittedProfiles(Estimator):

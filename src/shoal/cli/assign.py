@@ -40,7 +40,7 @@ def assign(
     Example: shoal assign clicks.shoal new.parquet --out assigned.csv
     """
     from shoal import load, read
-    from shoal.cli.outputs import check_outputs, check_table_format
+    from shoal.cli.output_files import check_outputs, check_table_format
     from shoal.cli.table_writer import open_table
     from shoal.progress import message
 

@@ -24,7 +24,7 @@ class AutomaticChoice:
 
 def choose_model(source: str, options: ReadOptions) -> AutomaticChoice:
     """By what describes a row: words, words with times, a set of features, counts, or measurements."""
-    from shoal.data.inspection import inspect_source
+    from shoal.data.source_facts import inspect_source
 
     facts = inspect_source(source, options)
     recipe = facts.recipe

@@ -49,7 +49,7 @@ def edit(
     from shoal import load, save
     from shoal.cli.lock import locked
     from shoal.cli.output import print_facts, print_json
-    from shoal.cli.outputs import check_outputs
+    from shoal.cli.output_files import check_outputs
 
     check_outputs({"--out": out or model}, inputs=[rows] if rows else [], overwrite=out is None)
     with locked(model):

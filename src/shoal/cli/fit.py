@@ -43,7 +43,7 @@ def fit(
 
     Example: shoal fit clicks.parquet --model kmeans -k 500 --item id --features tags --out clicks.shoal
     """
-    from shoal.cli.outputs import check_outputs
+    from shoal.cli.output_files import check_outputs
     from shoal.cli.source import rereadable
     from shoal.errors import InterruptedWarning
     from shoal.progress import message

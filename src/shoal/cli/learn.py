@@ -31,7 +31,7 @@ def learn(
     from shoal import load, save
     from shoal.cli.lock import locked
     from shoal.cli.output import print_facts, print_json
-    from shoal.cli.outputs import check_outputs
+    from shoal.cli.output_files import check_outputs
 
     check_outputs({"--out": out or model}, inputs=[source], overwrite=out is None)
     with progress_bars(quiet), locked(model):

@@ -27,7 +27,7 @@ def merge(
     """
     from shoal import load, save
     from shoal.cli.output import print_facts, print_json
-    from shoal.cli.outputs import check_outputs
+    from shoal.cli.output_files import check_outputs
     from shoal.errors import BadInput, CannotMerge
 
     check_outputs({"--out": out}, inputs=[second, *([base] if base else [])], overwrite=overwrite)

@@ -22,7 +22,7 @@ def report(
     Example: shoal report clicks.shoal --out clicks.html
     """
     from shoal import load
-    from shoal.cli.outputs import check_outputs
+    from shoal.cli.output_files import check_outputs
     from shoal.report import write_report
 
     path = out or model.with_suffix(".html")

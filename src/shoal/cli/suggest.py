@@ -43,7 +43,7 @@ def suggest(
     """
     from shoal import load
     from shoal.cli.output import print_json
-    from shoal.cli.outputs import check_outputs, check_table_format
+    from shoal.cli.output_files import check_outputs, check_table_format
     from shoal.errors import BadInput
 
     if bool(observed) == bool(file):

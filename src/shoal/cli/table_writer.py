@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from shoal.atomic import atomic_write
-from shoal.cli.outputs import check_table_format
+from shoal.cli.output_files import check_table_format
 from shoal.progress import message
 
 # A spreadsheet runs such a cell when it opens the file: an = at the start, or another sign of a formula with a call,

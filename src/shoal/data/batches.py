@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from shoal.data.build_dataset import build_dataset, note_unit, side_columns
-from shoal.data.columns import ColumnChoice
+from shoal.data.column_guess import ColumnChoice
 from shoal.data.dataset import Dataset
 from shoal.data.layout import Layout, blocks, layout_of
 from shoal.data.long_tables import find_names, sorted_blocks

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.data.columns import ColumnChoice
+from shoal.data.column_guess import ColumnChoice
 from shoal.data.dataset import Dataset
 from shoal.data.read_options import ReadPlan
 from shoal.data.recipe import Recipe

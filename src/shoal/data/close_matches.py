@@ -26,11 +26,11 @@ def close_matches(name: str, strings: pa.Array, n: int) -> list[str]:
     if len(strings) <= CANDIDATES:
         candidates = strings.to_pylist()
     else:
-        likeness = _shared_pieces(name.lower(), strings)
+        similarity = _shared_pieces(name.lower(), strings)
         exact = pc.match_substring(strings, name, ignore_case=True)
-        likeness += 2 * np.asarray(exact)
-        best = np.argsort(-likeness, kind="stable")[:CANDIDATES]
-        candidates = strings.take(best[likeness[best] > 0]).to_pylist()
+        similarity += 2 * np.asarray(exact)
+        best = np.argsort(-similarity, kind="stable")[:CANDIDATES]
+        candidates = strings.take(best[similarity[best] > 0]).to_pylist()
     folded = name.lower()
     scored = [(_ratio(folded, candidate.lower()), candidate) for candidate in candidates]
     scored = sorted((pair for pair in scored if pair[0] > 0.6), key=lambda pair: -pair[0])

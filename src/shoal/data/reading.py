@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.data.build_dataset import build_dataset, refuse_empty, report, side_columns
-from shoal.data.columns import ColumnChoice, choose_columns, fit_columns
+from shoal.data.column_guess import ColumnChoice, choose_columns, fit_columns
 from shoal.data.dataset import Dataset
 from shoal.data.layout import blocks, check_weights, layout_of
 from shoal.data.long_tables import Rows, read_long

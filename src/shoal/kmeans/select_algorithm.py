@@ -24,7 +24,7 @@ LINE_NS_PER_CENTER, LIST_ENTRY_NS, LOOK_UP_NS, BEST_NS_PER_CENTER = 0.055, 2.2, 
 
 
 @dataclass
-class Choice:
+class AlgorithmChoice:
     """What was measured, and what follows from it."""
 
     algorithm: str
@@ -42,7 +42,7 @@ class Choice:
         )
 
 
-def choose(blocks: list[Block], seeds: Centers, algorithm: str, n_threads: int | None = None) -> Choice:
+def choose(blocks: list[Block], seeds: Centers, algorithm: str, n_threads: int | None = None) -> AlgorithmChoice:
     """Decide between exact and thinned centers; for ``sparse`` and ``wand`` only the number of features is open.
 
     Measured: a few steps on a sample of rows give centers of the right kind; for a few rows the work against all of
@@ -54,15 +54,15 @@ def choose(blocks: list[Block], seeds: Centers, algorithm: str, n_threads: int |
     few = _spread(sample, ROWS_TO_COUNT)
     exact = _Trial(few, centers, centers, n_rows, n_threads)
     if algorithm == "auto" and exact.seconds < QUICK_STEP_SECONDS:
-        choice = Choice("exact", None, exact.seconds, exact.seconds, 0.0)
+        choice = AlgorithmChoice("exact", None, exact.seconds, exact.seconds, 0.0)
     else:
-        choice = Choice("exact" if algorithm == "auto" else algorithm, None, exact.seconds, exact.seconds, 0.0)
+        choice = AlgorithmChoice("exact" if algorithm == "auto" else algorithm, None, exact.seconds, exact.seconds, 0.0)
         for features_kept in CANDIDATES:
             trial = _Trial(few, thinned(centers, features_kept), centers, n_rows, n_threads)
             loss = max(0.0, 1.0 - trial.mean_similarity / max(exact.mean_similarity, 1e-300))
             if loss <= ACCEPTED_LOSS and (trial.seconds < 0.7 * exact.seconds or algorithm != "auto"):
                 name = "sparse" if algorithm == "auto" else algorithm
-                choice = Choice(name, features_kept, exact.seconds, trial.seconds, loss)
+                choice = AlgorithmChoice(name, features_kept, exact.seconds, trial.seconds, loss)
                 break
     message(f"chose {choice}")
     return choice

@@ -34,7 +34,7 @@ from shoal.kmeans.options import check_options, check_state, given_centers, how_
 from shoal.kmeans.prediction import PreparedCenters, nearest_clusters, prepared
 from shoal.kmeans.rows import unit_rows
 from shoal.kmeans.seeding import first_centers, require_distinct_rows
-from shoal.kmeans.select_algorithm import Choice, choose
+from shoal.kmeans.select_algorithm import AlgorithmChoice, choose
 from shoal.kmeans.size_limits import size_limits, within_limits
 from shoal.kmeans.statistics import Model, reassign
 from shoal.kmeans.streaming import learn_batch, start_stream
@@ -294,7 +294,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
 
     # --- the steps of fit ---------------------------------------------------------------------------------------------
 
-    def _run(self, data: Input, rng: np.random.Generator) -> tuple[Choice, Run]:
+    def _run(self, data: Input, rng: np.random.Generator) -> tuple[AlgorithmChoice, Run]:
         seeds = self._first_centers(data.blocks, rng)
         choice = self._choice(data.blocks, seeds)
         assign: Assign = reassign
@@ -310,12 +310,12 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         limits = size_limits(self.min_cluster_size, self.max_cluster_size, n_rows, n_clusters)
         return result if limits is None else within_limits(data.blocks[0], result, limits, self.n_threads)
 
-    def _choice(self, blocks: list[Block], seeds: Centers) -> Choice:
+    def _choice(self, blocks: list[Block], seeds: Centers) -> AlgorithmChoice:
         """What to run; only what is left open is measured."""
         if self.algorithm == "exact":
-            return Choice("exact", None)
+            return AlgorithmChoice("exact", None)
         if self.algorithm != "auto" and self.features_kept != "auto":
-            return Choice(self.algorithm, self.features_kept)  # type: ignore[arg-type]
+            return AlgorithmChoice(self.algorithm, self.features_kept)  # type: ignore[arg-type]
         return choose(blocks, seeds, self.algorithm, self.n_threads)
 
     def _first_centers(self, blocks: list[Block], rng: np.random.Generator) -> Centers:

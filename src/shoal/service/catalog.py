@@ -158,7 +158,7 @@ class Catalog:
             "meaning": top.meaning,
             "bounded": top.bounded,
             "score_meaning": getattr(model, "typicality_meaning", "score"),
-            "neighbors": [self._compared(names, other, likeness) for other, likeness in neighbors],
+            "neighbors": [self._compared(names, other, similarity) for other, similarity in neighbors],
             "typical_items": _facts(items[:N_ITEMS]),
             "borderline_items": _facts(reversed(items[N_ITEMS:][-N_ITEMS:])),
             "history": timeline_of(state, cluster),
@@ -166,13 +166,13 @@ class Catalog:
         }
 
     @staticmethod
-    def _compared(names: list[str], other: Entry, likeness: float) -> dict[str, Any]:
+    def _compared(names: list[str], other: Entry, similarity: float) -> dict[str, Any]:
         """What this cluster has and a neighbor has not, and the other way round."""
         mine, theirs = set(names), set(other.features)
         return {
             "id": other.id,
             "name": other.name,
-            "likeness": likeness,
+            "similarity": similarity,
             "only_here": [name for name in names[:N_FEATURES] if name not in theirs][:5],
             "only_there": [name for name in other.features if name not in mine][:5],
         }

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from shoal.base import check_choice, check_random_state, check_real
 from shoal.errors import BadInput
-from shoal.streams import priors
+from shoal.streams import base_measures
 from shoal.streams.evidence import Evidence, blocks_of
 from shoal.streams.history import History
 from shoal.streams.inference.batch import Learned
@@ -40,7 +40,7 @@ class Setup:
     @classmethod
     def of(cls, model: Any) -> Setup:
         """Validate the options of a :class:`~shoal.streams.TimeSensitiveMixture`."""
-        check_choice("likelihood", model.likelihood, tuple(priors.FAMILIES))
+        check_choice("likelihood", model.likelihood, tuple(base_measures.FAMILIES))
         for name in ("concentration", "strength"):
             if getattr(model, name) is not None:
                 check_real(name, getattr(model, name), minimum=0.0, strict=True)
@@ -52,7 +52,7 @@ class Setup:
         return cls(
             None if learns_rate else kernel,
             model.concentration,
-            priors.FAMILIES[model.likelihood],
+            base_measures.FAMILIES[model.likelihood],
             model.base,
             model.strength,
             float(model.drift),
@@ -75,7 +75,7 @@ class Setup:
 
     @property
     def floor(self) -> float:
-        return 1.0 if isinstance(self.base, str) and self.base == "uniform" else priors.FLOOR
+        return 1.0 if isinstance(self.base, str) and self.base == "uniform" else base_measures.FLOOR
 
     def batch_kernel(self, times: np.ndarray, state: StreamState) -> TimeKernel:
         """The kernel that was given, else the rate the stream has learned, or one that forgets within ten messages."""
@@ -92,8 +92,8 @@ class Setup:
         strength = self.strength or max(1.0, min(PRIOR_DOCUMENTS * max(1.0, mean_length), float(n_features)))
         gaussian = None
         if self.family == st.GAUSSIAN:
-            gaussian = priors.gaussian_prior(rows, None if isinstance(self.base, str) else self.base)
-        prior = priors.make_prior(
+            gaussian = base_measures.gaussian_prior(rows, None if isinstance(self.base, str) else self.base)
+        prior = base_measures.make_prior(
             n_features,
             strength=strength,
             blocks=blocks_of(vocabulary, n_features, self.evidence),
@@ -107,7 +107,7 @@ class Setup:
                 raise BadInput(
                     f"base has shape {shares.shape}; it needs a share above 0 for each of {n_features} features."
                 )
-            priors.add_seen(prior, shares / shares.sum() * 1e9)
+            base_measures.add_seen(prior, shares / shares.sum() * 1e9)
         return prior
 
     def empty_stream(self, rows: sp.csr_matrix, vocabulary: Any, history: History) -> Stream:

@@ -1,10 +1,10 @@
 """Suggestion: the best features to add to a set, with probabilities that hold and reasons that add up."""
 
-from shoal.records import Reason, Suggestion, Suggestions
 from shoal.suggestion.learning import update
 from shoal.suggestion.reasons import Explanation
 from shoal.suggestion.statistics import SuggestionStats, accumulate, merge
 from shoal.suggestion.suggester import Suggester
+from shoal.suggestion_records import Reason, Suggestion, Suggestions
 
 __all__ = [
     "Explanation",

@@ -69,13 +69,13 @@ def row_weights(
     kept = 0
     for k in range(found):
         row = near[k]
-        likeness = shared[row]
+        overlap = shared[row]
         shared[row] = 0.0
         if row == own:
             continue
         length = row_ptr[row + 1] - row_ptr[row]
-        middle = likeness - ABSENT[MIDDLE] * length - best_middle
-        broad = SHARPNESS[BROAD] * (likeness - ABSENT[BROAD] * length) - best_broad
+        middle = overlap - ABSENT[MIDDLE] * length - best_middle
+        broad = SHARPNESS[BROAD] * (overlap - ABSENT[BROAD] * length) - best_broad
         if middle < -FAR and broad < -0.5 * FAR:
             continue
         near[kept] = row

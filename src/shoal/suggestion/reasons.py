@@ -13,7 +13,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from shoal.records import Reason, Suggestion
 from shoal.suggestion.candidate_kernels import (
     FACTOR,
     FACTOR_FLOOR,
@@ -34,6 +33,7 @@ from shoal.suggestion.candidate_kernels import (
 )
 from shoal.suggestion.model import Queries, SuggestionModel, counts_of
 from shoal.suggestion.ranking import probabilities_of
+from shoal.suggestion_records import Reason, Suggestion
 
 N_NAMED = 3  # remembered rows named in a reason
 

@@ -20,7 +20,6 @@ from shoal.base import (
 )
 from shoal.engine import fold
 from shoal.errors import BadInput, CannotMerge
-from shoal.records import Suggestions
 from shoal.suggestion.hidden import check_hidden, expected_hidden
 from shoal.suggestion.learning import learn, update
 from shoal.suggestion.model import Queries, Settings, SuggestionModel, empty_model, new_queries
@@ -29,6 +28,7 @@ from shoal.suggestion.ranking import ranked
 from shoal.suggestion.reasons import Explanation, RowGroups, explain, suggestions_of
 from shoal.suggestion.state import check_model
 from shoal.suggestion.statistics import SuggestionStats, accumulate, as_presence, merge, no_rows, widened
+from shoal.suggestion_records import Suggestions
 from shoal.threads import row_blocks
 
 BLOCK_ROWS = 65_536

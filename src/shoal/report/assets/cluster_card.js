@@ -34,7 +34,7 @@ export function clusterCard(card, go, actions) {
   const parts = [el("h2", {}, card.name), el("p", { className: "soft" }, facts.join(" · ")), card.bursting ? el("p", { className: "rise" }, "↑ bursting") : null, actions,
     el("h3", {}, "Features: " + card.meaning), ...card.features.slice(0, 12).map(one => feature(one, most, card.bounded))];
   if (card.neighbors.length) parts.push(el("h3", {}, "What sets it apart from its neighbors"), el("ul", { className: "items" }, ...card.neighbors.map(one => el("li", {},
-    el("button", { className: "link", onclick: () => go(one.id) }, one.name), el("span", { className: "soft" }, ` likeness ${short(one.likeness)}`),
+    el("button", { className: "link", onclick: () => go(one.id) }, one.name), el("span", { className: "soft" }, ` similarity ${short(one.similarity)}`),
     one.only_here.length ? el("div", { className: "soft" }, "only here: " + one.only_here.join(", ")) : null, one.only_there.length ? el("div", { className: "soft" }, "only there: " + one.only_there.join(", ")) : null))));
   if (card.typical_items.length) parts.push(el("h3", {}, "Typical items"), items(card.typical_items));
   if (card.borderline_items.length) parts.push(el("h3", {}, "Borderline items"), items(card.borderline_items));

@@ -14,8 +14,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln
 
+from shoal.streams.base_measures import base_measure
 from shoal.streams.kernels.evidence_kernels import better_strength, expected_tables, list_words
-from shoal.streams.priors import base_measure
 from shoal.streams.state import arrays as st
 from shoal.streams.state.stream_state import StreamState
 

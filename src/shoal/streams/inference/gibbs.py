@@ -9,10 +9,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.progress import Monitor
+from shoal.streams.base_measures import surprise
 from shoal.streams.inference.base_learning import learn_base
 from shoal.streams.inference.batch import Batch, Learned
 from shoal.streams.inference.parameter_learning import draw, maximize
-from shoal.streams.priors import surprise
 from shoal.streams.state import arrays as st
 from shoal.streams.state.stream_state import EXHAUSTIVE, StreamState
 from shoal.streams.time_kernels import TimeKernel

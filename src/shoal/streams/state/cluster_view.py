@@ -10,11 +10,11 @@ from scipy.special import gammaln
 
 from shoal.base import TopFeatures
 from shoal.errors import BadInput
+from shoal.streams.base_measures import base_measure
 from shoal.streams.history import ClusterHistory, history_of_slot, joined
 from shoal.streams.kernels.table_kernels import add_term
 from shoal.streams.kernels.visit_kernels import open_cluster
 from shoal.streams.kernels.weight_kernels import log_weight, refresh_tail
-from shoal.streams.priors import base_measure
 from shoal.streams.state import arrays as st
 from shoal.streams.state.stream_state import StreamState
 

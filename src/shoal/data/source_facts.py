@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from shoal.data.columns import ITEM_NAMES
+from shoal.data.column_guess import ITEM_NAMES
 from shoal.data.matrix_source import Matrix
 from shoal.data.read_options import ReadOptions, ReadPlan
 from shoal.data.reading import choose

@@ -13,7 +13,7 @@ from shoal.threads import ordered_map
 AUCTIONS_PER_BLOCK = 4_096
 
 
-class Shown(NamedTuple):
+class ResultPages(NamedTuple):
     """The pages a policy would have shown, bid by bid."""
 
     section: np.ndarray  # 0 not shown, 1 mainline, 2 sidebar
@@ -21,10 +21,10 @@ class Shown(NamedTuple):
     price: np.ndarray  # cents per click, or NaN
 
 
-def shown_pages(log: AuctionLog, policy: Policy | None = None) -> Shown:
+def result_pages(log: AuctionLog, policy: Policy | None = None) -> ResultPages:
     """Section, place and price of every bid under a policy, or under the logged one."""
     policy = policy or log.policy
-    shown = Shown(np.empty(log.n_bids, np.int8), np.empty(log.n_bids, np.int32), np.empty(log.n_bids))
+    shown = ResultPages(np.empty(log.n_bids, np.int8), np.empty(log.n_bids, np.int32), np.empty(log.n_bids))
     log_ratio = np.log(log.ctr / log.reference_ctr)
 
     def one_block(first: int) -> None:

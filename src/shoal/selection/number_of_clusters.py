@@ -18,7 +18,7 @@ LEAST_USED = 0.9
 
 
 @dataclass(frozen=True)
-class Choice:
+class ClusterNumberChoice:
     """What :func:`choose_n_clusters` tried and what it recommends.
 
     Attributes
@@ -68,7 +68,7 @@ def choose_n_clusters(
     *,
     n_resamples: int = 6,
     random_state: Any = None,
-) -> Choice:
+) -> ClusterNumberChoice:
     """Recommend a number of clusters for ``model`` on ``X``.
 
     For each number, two disjoint thirds of the rows are fitted and both fits are asked about the last third. Fits that
@@ -92,7 +92,7 @@ def choose_n_clusters(
 
     Returns
     -------
-    Choice
+    ClusterNumberChoice
 
     Examples
     --------
@@ -122,7 +122,7 @@ def choose_n_clusters(
     trials = np.array([tried[int(k)] for k in numbers])  # (numbers, resamples, 3)
     means, errors = trials.mean(axis=1), trials.std(axis=1, ddof=1) / np.sqrt(n_resamples)
     n_found = round(float(np.median(tried[best][:, 2])))
-    return Choice(best, n_found, numbers, means[:, 0], errors[:, 0], means[:, 1], errors[:, 1], reason)
+    return ClusterNumberChoice(best, n_found, numbers, means[:, 0], errors[:, 0], means[:, 1], errors[:, 1], reason)
 
 
 def _thirds(n_rows: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
