@@ -241,6 +241,17 @@ def test_names_and_pins_are_kept_and_undone_in_turn(tmp_path):
         assert client.get("/edits").json()["undoable"] == first["edit"]
 
 
+def test_a_catalog_made_before_an_undoing_is_not_used_after_it(tmp_path):
+    with running(tmp_path, new_model("bernoulli")) as client:
+        learned(client, items(200))
+        service = client.service
+        id_ = client.get("/clusters").json()["clusters"][0]["id"]
+        edit = client.post(f"/clusters/{id_}/name", json={"name": "one"}).json()["edit"]
+        service.view.catalog.build_seconds = 1e6  # so slow to make that it would be kept for as long as it holds
+        assert client.post("/undo", json={"edit": edit}).status_code == 200
+        assert client.get(f"/clusters/{id_}").json()["name"] != "one"
+
+
 def test_a_split_divides_the_items(tmp_path):
     with running(tmp_path, new_model("bernoulli")) as client:
         learned(client, items(400))

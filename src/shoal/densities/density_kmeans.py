@@ -390,7 +390,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = False
+        tags.input_tags.sparse = self.family == "poisson"  # a parameter of the other families is never zero
         tags.input_tags.positive_only = self.family not in ("gaussian", "gaussian_mixture")
         return tags
 

@@ -51,7 +51,7 @@ class Catalog:
     position: int
     made_at: float
     build_seconds: float
-    n_edits: int
+    last_edit: int
     ids: np.ndarray
     at: dict[int, int] = field(default_factory=dict)
 
@@ -89,7 +89,7 @@ class Catalog:
             )
         vectors = feature_matrix([(top.features, top.values) for top in tops], int(model.n_features_in_))
         return cls(
-            entries, vectors, state.record.position, time.time(), time.perf_counter() - began, len(state.record.edits),
+            entries, vectors, state.record.position, time.time(), time.perf_counter() - began, last_edit(state),
             ids, {int(id_): row for row, id_ in enumerate(ids)},
         )  # fmt: skip
 
@@ -97,7 +97,7 @@ class Catalog:
         """Whether this catalog may stand for a state: the same one, or so little older that making it anew is waste."""
         if self.position == state.record.position:
             return True
-        unedited = self.n_edits == len(state.record.edits) and np.array_equal(self.ids, state.cluster_ids())
+        unedited = self.last_edit == last_edit(state) and np.array_equal(self.ids, state.cluster_ids())
         return unedited and time.time() - self.made_at < 20 * self.build_seconds
 
     # --- lists --------------------------------------------------------------------------------------------------------
@@ -176,6 +176,11 @@ class Catalog:
             "only_here": [name for name in names[:N_FEATURES] if name not in theirs][:5],
             "only_there": [name for name in other.features if name not in mine][:5],
         }
+
+
+def last_edit(state: State) -> int:
+    """The position of the newest edit or undoing; 0 if there is none."""
+    return max((max(edit["edit"], edit["undone"]) for edit in state.record.edits), default=0)
 
 
 def timeline_of(state: State, cluster: int) -> dict[str, Any]:
