@@ -10,7 +10,7 @@ import numpy as np
 from common import Timer, peak_mb, record
 from shoal.datasets import make_threads
 from shoal.jit import kernel
-from shoal.streams import ExponentialKernel, priors
+from shoal.streams import ExponentialKernel, base_measures
 from shoal.streams.inference.gibbs import reach_of
 from shoal.streams.state.stream_state import StreamState
 
@@ -34,11 +34,11 @@ def literal_scores(times, labels, n_clusters, i, rate, alpha, weights, last, sco
 def started(n: int, seed: int) -> tuple[StreamState, np.ndarray, float]:
     data = make_threads(n, length=20, random_state=seed)
     X = data.X.astype(np.float64)
-    prior = priors.make_prior(3, strength=3.0)
+    prior = base_measures.make_prior(3, strength=3.0)
     state = StreamState.start(kernel=ExponentialKernel(0.5), concentration=0.2, family=0, prior=prior, seed=seed)
     state.append(X, data.times, first_number=0)
     state.place(np.asarray(data.labels, dtype=np.int64))
-    return state, data.times, float(priors.surprise(X, 0, prior, 0.5, (0.5, 0.5)).max())
+    return state, data.times, float(base_measures.surprise(X, 0, prior, 0.5, (0.5, 0.5)).max())
 
 
 def literal_sweep_seconds(n: int, n_timed: int) -> float:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from oracles import streams as oracle
 from shoal.datasets import make_threads
 from shoal.progress import Monitor
-from shoal.streams import ExponentialKernel, PeriodicKernel, StepKernel, TimeSensitiveMixture, priors
+from shoal.streams import ExponentialKernel, PeriodicKernel, StepKernel, TimeSensitiveMixture, base_measures
 from shoal.streams.inference.batch import Batch, Learned, improve
 from shoal.streams.state.stream_state import StreamState
 
@@ -30,14 +30,14 @@ def case(family, seed, n=6):
         X, log_prob = (rng.random((n, 4)) < 0.5).astype(float), oracle.bernoulli(0.5, 0.7)
     else:
         X = rng.normal(size=(n, 4)) + 3.0 * rng.integers(0, 2, n)[:, None]
-        gaussian = priors.gaussian_prior(sp.csr_matrix(X))
+        gaussian = base_measures.gaussian_prior(sp.csr_matrix(X))
         log_prob = oracle.gaussian(gaussian)
-    return times, X.astype(float), priors.make_prior(4, strength=3.0, gaussian=gaussian), log_prob
+    return times, X.astype(float), base_measures.make_prior(4, strength=3.0, gaussian=gaussian), log_prob
 
 
 def batch_of(family, kernel, times, X, prior, labels, seed=0):
     state = StreamState.start(
-        kernel=kernel, concentration=ALPHA, family=priors.FAMILIES[family], prior=prior, seed=seed, slots=4,
+        kernel=kernel, concentration=ALPHA, family=base_measures.FAMILIES[family], prior=prior, seed=seed, slots=4,
         pseudo=(0.5, 0.7), eps=1e-12,
     )  # fmt: skip
     state.append(sp.csr_matrix(X), times, first_number=0)
@@ -94,7 +94,11 @@ def test_split_merge_draws_from_the_posterior(name):
 def test_rounds_never_lower_the_joint_of_given_parameters(coarse):
     data = make_threads(300, n_features=50, length=20, random_state=2)
     state = StreamState.start(
-        kernel=ExponentialKernel(0.5), concentration=0.2, family=0, prior=priors.make_prior(50, strength=50.0), seed=0
+        kernel=ExponentialKernel(0.5),
+        concentration=0.2,
+        family=0,
+        prior=base_measures.make_prior(50, strength=50.0),
+        seed=0,
     )
     state.append(data.X.astype(float), data.times, first_number=0)
     state.place(np.arange(300))

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from oracles import streams as oracle
 from shoal.datasets import make_threads
 from shoal.progress import Monitor
-from shoal.streams import priors
+from shoal.streams import base_measures
 from shoal.streams.inference.batch import Learned
 from shoal.streams.inference.gibbs import Schedule, reach_of, run_chain
 from shoal.streams.state.stream_state import EXHAUSTIVE, StreamState
@@ -41,16 +41,16 @@ def small_case(seed, family):
         log_prob = oracle.bernoulli(0.5, 0.7)
     else:
         X = rng.normal(size=(n, 4))
-        gaussian = priors.gaussian_prior(sp.csr_matrix(X))
+        gaussian = base_measures.gaussian_prior(sp.csr_matrix(X))
         log_prob = oracle.gaussian(gaussian)
-    return rng, times, X, priors.make_prior(4, strength=3.0, gaussian=gaussian), log_prob
+    return rng, times, X, base_measures.make_prior(4, strength=3.0, gaussian=gaussian), log_prob
 
 
 def started(kernel, times, X, prior, family, seed):
     state = StreamState.start(
         kernel=kernel,
         concentration=ALPHA,
-        family=priors.FAMILIES[family],
+        family=base_measures.FAMILIES[family],
         prior=prior,
         seed=seed,
         slots=4,
@@ -91,9 +91,9 @@ def test_words_by_index_and_by_table_give_the_same_scores():
         X[i, rng.choice(v, 3, replace=False)] = rng.integers(1, 4, 3)
     times = np.cumsum(rng.exponential(1.0, n))
     kernel = ExponentialKernel(0.05)
-    prior = priors.make_prior(v, strength=8.0)
-    priors.add_seen(prior, X.sum(axis=0))
-    base = priors.base_measure(prior, 0.5)
+    prior = base_measures.make_prior(v, strength=8.0)
+    base_measures.add_seen(prior, X.sum(axis=0))
+    base = base_measures.base_measure(prior, 0.5)
     assert base.sum() == pytest.approx(8.0)
     state = started(kernel, times, X, prior, "multinomial", 1)
     before = state.labels.copy()
@@ -109,7 +109,7 @@ def test_bounded_reach_changes_no_probability_by_more_than_the_tolerance():
     times = np.cumsum(rng.exponential(1.0, 120))
     X = rng.poisson(1.0, (120, 4)).astype(float)
     state = started(ExponentialKernel(3.0), times, X, prior, "multinomial", 5)
-    reach = reach_of(state, priors.surprise(sp.csr_matrix(X), 0, prior, 0.5, (0.5, 0.5)).max(), 1e-9)
+    reach = reach_of(state, base_measures.surprise(sp.csr_matrix(X), 0, prior, 0.5, (0.5, 0.5)).max(), 1e-9)
     assert reach < times[-1] / 3
     before = state.labels.copy()
     log_probs, ids = state.sweep(state.uniforms(120), reach=reach, watched=60)
@@ -134,7 +134,7 @@ def test_sweeps_draw_from_the_posterior(name):
     )
     exact = np.exp(joint - joint.max())
     exact /= exact.sum()
-    state = started(kernel, times, X, priors.make_prior(3, strength=3.0), "multinomial", 2)
+    state = started(kernel, times, X, base_measures.make_prior(3, strength=3.0), "multinomial", 2)
     where = {part: at for at, part in enumerate(parts)}
     seen = np.zeros(len(parts))
     n_sweeps = 6000
@@ -162,7 +162,7 @@ def test_chains_depend_on_their_seed_alone_and_find_plain_clusters():
     schedule = Schedule(30, 20, 2, 1e-9, Learned(False, False, False, False), kernel)
     chains = []
     for seed in (1, 1, 2):
-        state = started(kernel, times, X, priors.make_prior(3, strength=3.0), "multinomial", seed)
+        state = started(kernel, times, X, base_measures.make_prior(3, strength=3.0), "multinomial", seed)
         with Monitor("test", 30) as monitor:
             chains.append(run_chain(state, X, times, schedule, monitor))
     np.testing.assert_array_equal(chains[0].samples, chains[1].samples)
@@ -175,9 +175,9 @@ def test_gains_are_cleared_after_every_document():
     """A count above 8 is scored by log Gammas, which may round below 0 where a cluster's count has fallen to 0."""
     data = make_threads(100, n_features=3, length=100, random_state=0)
     X, times = data.X.toarray().astype(float), data.times
-    prior = priors.make_prior(3, strength=3.0)
-    priors.add_seen(prior, X.sum(axis=0))
-    base = priors.base_measure(prior, 0.5)
+    prior = base_measures.make_prior(3, strength=3.0)
+    base_measures.add_seen(prior, X.sum(axis=0))
+    base = base_measures.base_measure(prior, 0.5)
     state = started(ExponentialKernel(0.5), times, X, prior, "multinomial", 0)
     for _ in range(4):
         state.sweep(state.uniforms(100), reach=np.inf)
