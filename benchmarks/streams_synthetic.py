@@ -1,4 +1,4 @@
-"""Sets drawn from the model itself: VI with defaults beside a base measure that is known, and the joint beside the truth's.
+"""Sets drawn from the model: VI with defaults and with a known base measure, and the joint less that of the truth.
 
     python benchmarks/streams_synthetic.py recipes [SETS]      words, vocabularies and lengths of nine kinds
     python benchmarks/streams_synthetic.py paper [SETS]        the paper's hard and easy sets: with time and without
@@ -60,7 +60,8 @@ def recipes(n_sets: int) -> None:
             ))  # fmt: skip
         mean = np.mean(rows, axis=0)
         record(
-            "streams", workload=f"synthetic {width} words, length {length}, {n_sets} sets", model="TimeSensitiveMixture",
+            "streams", workload=f"synthetic {width} words, length {length}, {n_sets} sets",
+            model="TimeSensitiveMixture",
             quality=mean[0], vi_known_base=mean[1], ratio=mean[0] / mean[1], joint_less_truth=mean[2],
             worst_joint_less_truth=np.min(rows, axis=0)[2], k=mean[3], true_k=mean[4], cpu_seconds=mean[5],
             r_hat_k=mean[6],
