@@ -123,27 +123,26 @@ class FittedProfiles(Estimator):
         features, raw = suggestion.suggested(self.profiles_, row, no, check_int("n", n), 1)
         probabilities = self.calibration_.probability(raw, np.array([given.size]), hidden)
         shares = suggestion.memberships(self.profiles_, given, refused)
-        found = [
-            Suggestion(
-                int(feature), self.name_features(np.array([feature]))[0], float(probability),
-                self._reasons(int(feature), given, shares),
-            )
-            for feature, probability in zip(features[0], probabilities[0], strict=True)
-            if feature >= 0
-        ]  # fmt: skip
-        return Suggestions(found)
+        whole = features[0] >= 0
+        columns = features[0][whole]
+        names, reasons = self.name_features(columns), self._reasons(columns, given, shares)
+        each = zip(columns.tolist(), names, probabilities[0][whole].tolist(), reasons, strict=True)
+        return Suggestions([Suggestion(*one) for one in each])
 
     def _columns(self, features: Iterable[Any]) -> np.ndarray:
         names = getattr(self, "feature_names_in_", None)
         return suggestion.columns_of(features, self.profiles_.n_features, getattr(self, "vocabulary_", None), names)
 
-    def _reasons(self, feature: int, given: np.ndarray, shares: np.ndarray) -> list[Reason]:
-        names, reasons = self.name_features(given), []
-        for row, share, led in suggestion.reasons_for(self.profiles_, feature, given, shares):
+    def _reasons(self, features: np.ndarray, given: np.ndarray, shares: np.ndarray) -> list[list[Reason]]:
+        names = self.name_features(given)
+
+        def reason(row: int, share: float, led: np.ndarray) -> Reason:
             id_ = int(self._ids_of(np.array([row]))[0])
             name = self.roster_.names.get(id_, "clutter" if id_ == -1 else f"cluster {id_}")
-            reasons.append(Reason(id_, name, share, [names[at] for at in led]))
-        return reasons
+            return Reason(id_, name, share, [names[at] for at in led])
+
+        found = suggestion.reasons_for(self.profiles_, features, given, shares)
+        return [[reason(*one) for one in each] for each in found]
 
     def suggest_batch(
         self, X: Any, rejected: Any = None, n: int = 10, *, hidden: Hidden = "third"

@@ -13,7 +13,7 @@ from shoal.bernoulli.profiles import Profiles
 def top_features(profiles: Profiles, row: int, n: int, by: str, level: float) -> TopFeatures:
     """The entries of a cluster, by the effective number of rows that have the feature, or by its mean."""
     slots = np.flatnonzero(profiles.cluster[: profiles.n_entries] == row)
-    alpha, beta = profiles.alphas()[slots], profiles.betas()[slots]
+    alpha, beta = profiles.alphas(slots), profiles.betas(slots)
     values = alpha if by == "alpha" else alpha / (alpha + beta)
     best = np.argsort(-values, kind="stable")[:n]
     a, b = np.maximum(alpha[best], 1e-9), np.maximum(beta[best], 1e-9)
@@ -42,7 +42,7 @@ def sampled(profiles: Profiles, n: int, rng: np.random.Generator) -> tuple[sp.cs
 def _drawn(profiles: Profiles, row: int, spots: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Draw the rows at ``spots`` from one cluster: (row, feature) pairs."""
     slots = np.flatnonzero(profiles.cluster[: profiles.n_entries] == row)
-    own, means = profiles.feature[slots].astype(np.int64), profiles.means()[slots]
+    own, means = profiles.feature[slots].astype(np.int64), profiles.means(slots)
     rest = profiles.default_means(np.array(row), np.arange(profiles.n_features))
     rest[own] = 0.0
     common = np.flatnonzero(rest > 0.01)

@@ -100,22 +100,22 @@ class Profiles(NamedTuple):
     def n_entries(self) -> int:
         return int(self.used[0])
 
-    def alphas(self) -> np.ndarray:
-        """alpha of every entry, in slot order."""
-        used = self.n_entries
-        return np.asarray(np.maximum(self.prior[0] * self.background[self.feature[:used]] + self.hits[:used], 1e-12))
+    def alphas(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
+        """alpha of every entry, in slot order, or of the entries in these slots."""
+        at = slice(0, self.n_entries) if slots is None else slots
+        return np.asarray(np.maximum(self.prior[0] * self.background[self.feature[at]] + self.hits[at], 1e-12))
 
-    def betas(self) -> np.ndarray:
-        """beta of every entry, in slot order; never below the prior's."""
-        used = self.n_entries
-        least = self.prior[0] * (1.0 - self.background[self.feature[:used]])
-        n = self.prior[0] + self.mass[self.cluster[:used]] - self.loss[:used]
-        return np.asarray(np.maximum(n - self.alphas(), least))
+    def betas(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
+        """beta of every entry, in slot order, or of the entries in these slots; never below the prior's."""
+        at = slice(0, self.n_entries) if slots is None else slots
+        least = self.prior[0] * (1.0 - self.background[self.feature[at]])
+        n = self.prior[0] + self.mass[self.cluster[at]] - self.loss[at]
+        return np.asarray(np.maximum(n - self.alphas(slots), least))
 
-    def means(self) -> np.ndarray:
-        """Mean of every entry, in slot order."""
-        alphas = self.alphas()
-        return np.asarray(alphas / (alphas + self.betas()))
+    def means(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
+        """Mean of every entry, in slot order, or of the entries in these slots."""
+        alphas = self.alphas(slots)
+        return np.asarray(alphas / (alphas + self.betas(slots)))
 
     def default_means(self, rows: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Means of features without entry in these rows of the model (broadcast)."""
@@ -363,9 +363,10 @@ def means_of(profiles: Profiles, features: np.ndarray) -> np.ndarray:
     means = profiles.default_means(np.arange(profiles.n_rows)[:, None], features[None, :])
     if not features.size:
         return means
-    order = np.argsort(features, kind="stable")
-    place = np.searchsorted(features, profiles.feature[:used], sorter=order)
-    place = order[np.minimum(place, features.size - 1)]
-    hit = (features[place] == profiles.feature[:used]) & ~profiles.uninformative[profiles.feature[:used]]
-    means[profiles.cluster[:used][hit], place[hit]] = profiles.means()[hit]
+    place_of = np.full(profiles.n_features, -1)
+    place_of[features] = np.arange(features.size)
+    place_of[profiles.uninformative] = -1
+    place = place_of[profiles.feature[:used]]
+    slots = np.flatnonzero(place >= 0)
+    means[profiles.cluster[slots], place[slots]] = profiles.means(slots)
     return means

@@ -5,7 +5,7 @@ r~_l ~ gamma_l prod_{d in S} mu_ld        p(x_d = 1 | S) = sum_l r~_l mu_ld
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -55,30 +55,32 @@ def suggested(
 
 def reasons_for(
     profiles: Profiles,
-    feature: int,
+    features: np.ndarray,
     observed: np.ndarray,
     shares: np.ndarray,
     *,
     n_clusters: int = 3,
     n_features: int = 3,
-) -> list[tuple[int, float, np.ndarray]]:
-    """Rows of the model behind a suggestion, their parts of its probability, and the places in ``observed`` that led.
+) -> list[list[tuple[int, float, np.ndarray]]]:
+    """For each suggested feature: rows of the model behind it, their parts of its probability, and the places in
+    ``observed`` that led.
 
     The parts are the terms r~_l mu_ld of the number itself.
     """
-    means = means_of(profiles, np.append(observed, feature))
-    parts = shares * means[:, -1]
-    parts = parts / parts.sum()
-    weights = profiles.weights()
-    # How much likelier the feature makes this cluster than it was before any feature.
-    pull = np.log(means[:, :-1]) - np.log(weights @ means[:, :-1])[None, :]
-    reasons: list[tuple[int, float, np.ndarray]] = []
-    for row in np.argsort(-parts, kind="stable")[:n_clusters]:
-        if parts[row] < LEAST_PART and reasons:
-            break
-        led = np.argsort(-pull[row], kind="stable")[:n_features]
-        reasons.append((int(row), float(parts[row]), led[pull[row, led] > 0]))
-    return reasons
+    of_observed, of_features = means_of(profiles, observed), means_of(profiles, features)
+    # How much likelier each observed feature makes a cluster than it was before any feature.
+    pull = np.log(of_observed) - np.log(profiles.weights() @ of_observed)[None, :]
+    parts = shares[:, None] * of_features
+    parts /= parts.sum(axis=0)
+
+    def reasons(part: np.ndarray) -> Iterator[tuple[int, float, np.ndarray]]:
+        for number, row in enumerate(np.argsort(-part, kind="stable")[:n_clusters]):
+            if part[row] < LEAST_PART and number:
+                return
+            led = np.argsort(-pull[row], kind="stable")[:n_features]
+            yield int(row), float(part[row]), led[pull[row, led] > 0]
+
+    return [list(reasons(part)) for part in parts.T]
 
 
 # --- features by name -------------------------------------------------------------------------------------------------
