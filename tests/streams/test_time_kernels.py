@@ -9,6 +9,7 @@ from hypothesis import strategies as some
 
 from shoal.errors import BadInput
 from shoal.streams.time_kernels import (
+    NAMED,
     ExponentialKernel,
     PeriodicKernel,
     PowerKernel,
@@ -28,6 +29,10 @@ KERNELS = [
     (PeriodicKernel(1.0, 0.1, 40.0), 1e-12),
     (ExponentialKernel(1.0) + 0.25 * StepKernel(), 1e-14),
 ]
+
+
+def test_every_named_kernel_is_tested():
+    assert set(NAMED.values()) <= {type(kernel) for kernel, _ in KERNELS}
 
 
 @pytest.mark.parametrize(("kernel", "tolerance"), KERNELS)
