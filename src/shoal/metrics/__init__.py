@@ -10,6 +10,7 @@ compares labels takes ``outliers``:
 All of them take memory in proportion to the number of items.
 """
 
+from shoal.metrics.adjusted import adjusted_mutual_information
 from shoal.metrics.cohesion import silhouette, silhouette_samples
 from shoal.metrics.evaluation import evaluate
 from shoal.metrics.owners import effective_number_of_clusters, owner_entropy, owner_information
@@ -30,6 +31,7 @@ from shoal.metrics.tables import Contingency, contingency
 __all__ = [
     "variation_of_information",
     "normalized_mutual_information",
+    "adjusted_mutual_information",
     "adjusted_rand_index",
     "purity",
     "b_cubed",
