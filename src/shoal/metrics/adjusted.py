@@ -13,9 +13,9 @@ from shoal.metrics.tables import contingency
 def adjusted_mutual_information(a: Any, b: Any, *, outliers: str = "cluster") -> float:
     """Mutual information less what chance gives: 1 if the labels agree, 0 on average if they are unrelated.
 
-    Unlike :func:`normalized_mutual_information`, many small clusters do not raise it. ``(I - E[I]) / (mean(H(a), H(b)) -
-    E[I])``, with the expectation over all labels of the same sizes (Vinh, Epps and Bailey, 2010). Its time grows with
-    the number of labels of ``a`` times that of ``b``.
+    Unlike :func:`normalized_mutual_information`, many small clusters do not raise it. It is
+    ``(I - E[I]) / (mean(H(a), H(b)) - E[I])``, with the expectation over all labels of the same sizes (Vinh, Epps and
+    Bailey, 2010). Its time grows with the number of labels of ``a`` times that of ``b``.
 
     >>> round(adjusted_mutual_information(["a", "a", "b", "b"], [0, 0, 1, 2]), 3)
     0.571
