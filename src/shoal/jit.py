@@ -50,7 +50,7 @@ class _Compiling(event.Listener):  # type: ignore[misc]
     """Tells the person watching that something is compiled, not loaded as compiled before."""
 
     def on_start(self, what: event.Event) -> None:
-        progress.message_once("compiling for this machine: once for each kind of work, and it can take a minute")
+        progress.message_to_bars("compiling for this machine: once for each kind of work, and it can take a minute")
 
     def on_end(self, what: event.Event) -> None: ...
 

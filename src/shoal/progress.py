@@ -95,7 +95,10 @@ class Bars:
         self.progress.stop_task(task)  # type: ignore[arg-type]
 
     def message(self, text: str) -> None:
-        self.console.print(self.wording(text), highlight=False, markup=False, soft_wrap=True)
+        """Print a line, but none that was printed before."""
+        if text not in self.printed:
+            self.printed.add(text)
+            self.console.print(self.wording(text), highlight=False, markup=False, soft_wrap=True)
 
 
 _display: ContextVar[Display] = ContextVar("shoal_display", default=Silent())  # noqa: B039 - Silent has no state
@@ -134,11 +137,9 @@ def message(text: str) -> None:
     logger.info("%s", text)
 
 
-def message_once(text: str) -> None:
-    """The same, but not again while the same bars are shown."""
-    display = _display.get()
-    if isinstance(display, Bars) and text not in display.printed:
-        display.printed.add(text)
+def message_to_bars(text: str) -> None:
+    """The same, but only for somebody who watches bars."""
+    if isinstance(_display.get(), Bars):
         message(text)
 
 

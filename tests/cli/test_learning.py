@@ -234,9 +234,9 @@ def test_time_kernels_by_name(shoal, tmp_path):
     fit = ["fit", tmp_path / "t.parquet", "--model", "stream", "--text", "text", "--time", "t", "--json"]
     done = shoal(*fit, "--set", "kernel=exponential:half_life=2h", "--out", tmp_path / "s.shoal")
     assert done.code == 0, done.err
-    assert library.load(tmp_path / "s.shoal").kernel.rate == pytest.approx(np.log(2) / 7200)
+    assert library.load(tmp_path / "s.shoal").kernel_.rate == pytest.approx(np.log(2) / 7200)
     for kernel, said in (
-        ("gauss", "there are exponential"),
+        ("gauss", "the names are exponential"),
         ("exponential:halflife=2h", "half_life"),
         ("step:x=1q", "1q"),
     ):

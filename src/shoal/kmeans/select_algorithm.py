@@ -64,7 +64,8 @@ def choose(blocks: list[Block], seeds: Centers, algorithm: str, n_threads: int |
                 name = "sparse" if algorithm == "auto" else algorithm
                 choice = AlgorithmChoice(name, features_kept, exact.seconds, trial.seconds, loss)
                 break
-    message(f"chose {choice}")
+    if exact.seconds >= QUICK_STEP_SECONDS:
+        message(f"algorithm: {choice}")
     return choice
 
 

@@ -8,6 +8,7 @@ kernel that form is exact; a periodic kernel is exact to 1e-12, a power law to a
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 from collections.abc import Sequence
@@ -316,7 +317,9 @@ def _named(text: str) -> TimeKernel:
             options[key.strip()] = float(value)
         except ValueError:
             options[key.strip()] = seconds(value)
+    kind = NAMED[name.strip()]
     try:
-        return NAMED[name.strip()](**options)
-    except TypeError as error:
-        raise BadInput(f"kernel={text!r}: {error}.") from None
+        return kind(**options)
+    except TypeError:
+        known = ", ".join(inspect.signature(kind).parameters) or "no parameters"
+        raise BadInput(f"kernel={text!r}: {name.strip()} takes {known}.") from None
