@@ -49,7 +49,7 @@ def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = Fal
     source = _source_of(_read_words(X, estimator, mode))
     matrix, names, n_unknown = source.matrix, _Names(source.vocabulary, source.feature_names), 0
     known = _Names(getattr(estimator, "vocabulary_", None), getattr(estimator, "feature_names_in_", None))
-    _check_structure(matrix)
+    check_structure(matrix)
     if fitted and names and known:
         matrix, names, n_unknown = _aligned(matrix, names, known, grow=mode == "partial_fit")
     matrix = _checked_values(estimator, matrix, fitted=fitted, width=names.n if fitted and names and known else None)
@@ -183,7 +183,7 @@ def _aligned(matrix: Any, names: _Names, known: _Names, *, grow: bool) -> tuple[
     return aligned, known, 0 if grow else int(unknown.size)
 
 
-def _check_structure(matrix: Any) -> None:
+def check_structure(matrix: Any) -> None:
     """Refuse a sparse matrix whose index arrays point outside it: kernels would follow them."""
     if not sp.issparse(matrix) or matrix.format not in ("csr", "csc"):
         return

@@ -32,6 +32,8 @@ def test_bad_matrices_are_refused_and_change_nothing(case: Case) -> None:
     model, X = case.fitted(), case.rows(1)
     before = fingerprint(model)
     for what, bad in broken_matrices(X).items():
+        if what == "NaN" and case.tables:  # a missing value, which is left out of the likelihood
+            continue
         with pytest.raises((ValueError, TypeError)):
             asked(model, bad)
         if hasattr(model, "partial_fit"):
@@ -102,7 +104,10 @@ def test_interrupted_learning_leaves_the_model_as_it_was(case: Case) -> None:
             try:
                 signal.setitimer(signal.ITIMER_REAL, delay)
                 model.partial_fit(X, **times)
-            except Stop:
+            except (Stop, RuntimeError) as error:
+                # Raised while a lock is waited for, an interrupt comes out of Python's own lock as RuntimeError.
+                if not isinstance(error, Stop) and not isinstance(error.__context__, Stop):
+                    raise
                 stopped += 1
                 assert fingerprint(model) == before
             finally:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-from contract.cases import Case, cases
+from contract.cases import Case, cases, is_excused
 
 
 @cases("probabilities")
 def test_probabilities_are_probabilities(case: Case) -> None:
     model = case.fitted()
-    X = sp.vstack([case.rows(1), sp.csr_matrix((1, case.rows(1).shape[1]))]).tocsr()
+    X = case.rows(1)
+    if is_excused("empty rows", case) is None:
+        X = sp.vstack([X, sp.csr_matrix((1, X.shape[1]))]).tocsr()
     probabilities = model.predict_proba(X)
     assert np.isfinite(probabilities).all()
     assert (probabilities >= 0).all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -78,11 +79,13 @@ def test_engines_are_named():
 def cluster():
     from distributed import Client, LocalCluster
 
-    with (
-        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        yield client
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(Path(__file__).parents[2])  # workers import the functions of this file, as tests.engine
+        with (
+            LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as local,
+            Client(local) as client,
+        ):
+            yield client
 
 
 def test_dask_gives_the_bits_of_threads(cluster):

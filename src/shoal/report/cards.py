@@ -193,4 +193,5 @@ def _members_by_cluster(labels: np.ndarray, ids: np.ndarray, typicality: np.ndar
 
 
 def _at(values: np.ndarray | None, at: int) -> float | None:
-    return None if values is None else float(values[at])
+    """One end of an interval; None where the model has none for this feature."""
+    return None if values is None or np.isnan(values[at]) else float(values[at])

@@ -23,6 +23,7 @@ from shoal.families.distributions.columns import (
     sparse_column,
     vector_column,
 )
+from shoal.validation import check_structure
 
 MOST_LEVELS = 50
 LARGEST_MEAN_COUNT, DISPERSION = 20.0, (0.5, 3.0)  # counts beyond are measured like numbers
@@ -30,9 +31,16 @@ BETTER = 0.02  # nats a value by which log-normal must be ahead
 logger = logging.getLogger("shoal")
 
 
-def columns_of(X: Any) -> dict[str, Any]:
-    """The table's columns by name: float arrays, or lists with None for what is missing."""
+def columns_of(X: Any, known: Sequence[str] | None = None) -> dict[str, Any]:
+    """The table's columns by name: float arrays, or lists with None for what is missing.
+
+    ``known``: the columns of the model that asks, which those of a matrix without names are taken to be.
+    """
+    names = None
+    if hasattr(X, "vocabulary") and hasattr(X, "X"):  # a Dataset
+        X, names = X.X, [str(name) for name in X.vocabulary]
     if sp.issparse(X):
+        check_structure(X)
         X = X.toarray()
     if isinstance(X, Mapping):
         found = {str(name): values for name, values in X.items()}
@@ -44,13 +52,33 @@ def columns_of(X: Any) -> dict[str, Any]:
         rows = np.asarray(X)
         if rows.ndim != 2:
             raise BadInput(f"X has {rows.ndim} dimensions; a table has rows and columns.")
-        found = {f"column {at}": rows[:, at] for at in range(rows.shape[1])}
+        names = names_of_bare(rows.shape[1], known) if names is None else names
+        found = dict(zip(names, rows.T, strict=True))
     lengths = {len(values) for values in found.values()}
     if len(lengths) > 1:
         raise BadInput(f"the columns of X differ in length: {', '.join(map(str, sorted(lengths)))}.")
     if not found or lengths == {0}:
         raise BadInput("X has no rows or no columns; there is nothing to cluster.")
-    return {name: values_of(values) for name, values in found.items()}
+    table = {name: values_of(values) for name, values in found.items()}
+    for name, values in table.items():
+        refuse_infinite(name, values)
+    return table
+
+
+def names_of_bare(n_columns: int, known: Sequence[str] | None) -> list[str]:
+    """Names for the columns of a matrix without names: those of the model, whose number must agree."""
+    by_place = [f"column {at}" for at in range(n_columns)]
+    if known is None or (set(known) < set(by_place) and set(known) != set(by_place[: len(known)])):
+        return by_place  # a model of some columns of a matrix finds them by their places
+    if len(known) != n_columns:
+        raise BadInput(f"X has {n_columns} features, but the model was fitted to {len(known)} features. Give the same.")
+    return by_place if set(known) == set(by_place) else list(known)
+
+
+def refuse_infinite(name: str, values: Any) -> None:
+    """Infinity is neither a number to model nor a missing one."""
+    if isinstance(values, np.ndarray) and np.isinf(values).any():
+        raise BadInput(f"row {int(np.flatnonzero(np.isinf(values))[0])} of column {name!r} is infinite.")
 
 
 def values_of(values: Any) -> Any:
@@ -155,8 +183,7 @@ def numbers(name: str, values: Any, family: str) -> np.ndarray:
             raise BadInput(
                 f"column {name!r} holds values that are no numbers; family {family!r} needs numbers."
             ) from None
-    if np.isinf(values).any():
-        raise BadInput(f"row {int(np.flatnonzero(np.isinf(values))[0])} of column {name!r} is infinite.")
+    refuse_infinite(name, values)  # of numbers written as text
     return np.asarray(values)
 
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from shoal.base import storable
-from shoal.errors import BadInput
+from shoal.errors import BadInput, CannotMerge
 from shoal.families.distributions.columns import (
     KINDS,
     SEVERAL,
@@ -21,7 +21,7 @@ from shoal.families.distributions.columns import (
 )
 from shoal.families.distributions.counts import Best, best_of
 from shoal.families.distributions.frames import categories, columns_of, lists, make_columns, numbers
-from shoal.families.kernels.column_kernels import Layout, Table
+from shoal.families.kernels.column_kernels import NUMBER, VECTOR, WHITENED, Layout, Table
 from shoal.families.kernels.table_kernels import (
     fill_stats,
     left_out_table,
@@ -96,7 +96,7 @@ class TableFamily:
 
     def encode(self, X: Any) -> TableRows:
         """Rows as kernels read them."""
-        table = columns_of(X)
+        table = columns_of(X, [source for column in self.columns for source in column.sources])
         for column in self.columns:
             missing = [source for source in column.sources if source not in table]
             if missing:
@@ -280,14 +280,22 @@ class TableFamily:
         return drawn
 
     def averaged(self, other: TableFamily, share: float) -> TableFamily:
-        """The prior of two models together; the columns must be encoded alike."""
-        if not same_encoding(self, other):
-            raise BadInput("the two models encode their columns in different ways; fit the second with partial_fit.")
+        """The prior of two models together, in the encoding of this one."""
+        if len(self.columns) != len(other.columns):
+            raise CannotMerge(f"one table has {len(self.columns)} modeled columns, the other {len(other.columns)}.")
+        for ours, theirs in zip(self.columns, other.columns, strict=True):
+            check_same_kind(ours, theirs)
         pairs = zip(self.columns, other.columns, strict=True)
         return replace(self, columns=[replace(a, scale=(1 - share) * a.scale + share * b.scale) for a, b in pairs])
 
     def converted(self, other: TableFamily, stats: TableStats) -> TableStats:
-        return stats
+        """Statistics in the encoding of another family of the same columns, in the encoding of this one."""
+        layout, sums = self.layout(), stats.sums.copy()
+        for at, (ours, theirs) in enumerate(zip(self.columns, other.columns, strict=True)):
+            if ours.kind in (NUMBER, VECTOR):
+                part = slice(layout.stat[at], layout.stat[at + 1])
+                sums[:, part] = moved_stats(ours, theirs, sums[:, part])
+        return stats._replace(sums=sums)
 
     def grown(self, n_features: int) -> TableFamily:
         return self
@@ -362,14 +370,37 @@ def encode_sparse(column: Column, values: list[Any]) -> tuple[np.ndarray, np.nda
     return present, np.array(starts, np.int64), np.array(features, np.int64), np.array(counts, np.float64)
 
 
-def same_encoding(one: TableFamily, two: TableFamily) -> bool:
-    """Whether two families read a table's values as the same numbers."""
-    if len(one.columns) != len(two.columns):
-        return False
-    return all(
-        (a.name, a.family, a.levels) == (b.name, b.family, b.levels)
-        and np.array_equal(a.center, b.center)
-        and np.array_equal(a.spread, b.spread)
-        and np.array_equal(a.whiten, b.whiten)
-        for a, b in zip(one.columns, two.columns, strict=True)
+def check_same_kind(ours: Column, theirs: Column) -> None:
+    """Refuse to merge columns whose statistics cannot be brought to one encoding."""
+    if (ours.name, ours.family) != (theirs.name, theirs.family):
+        raise CannotMerge(
+            f"column {ours.name!r} is {ours.family} here and {theirs.name!r} is {theirs.family} there. Name the same "
+            "families for both fits."
+        )
+    if ours.levels != theirs.levels:
+        raise CannotMerge(
+            f"column {ours.name!r} has other categories in the two models; fit the second with partial_fit."
+        )
+    if ours.kind == WHITENED and not (
+        np.array_equal(ours.whiten, theirs.whiten)
+        and np.array_equal(ours.center, theirs.center)
+        and np.array_equal(ours.spread, theirs.spread)
+    ):
+        raise CannotMerge(
+            f"the covariance that all clusters share in {ours.name!r} was estimated from other rows; fit the second "
+            "model with partial_fit."
+        )
+
+
+def moved_stats(ours: Column, theirs: Column, stats: np.ndarray) -> np.ndarray:
+    """(k, s) counts, sums and products of numbers standardized by one column, as if by another."""
+    scale, shift = theirs.spread / ours.spread, (theirs.center - ours.center) / ours.spread
+    d = len(scale)
+    n, total = stats[:, :1], stats[:, 1 : 1 + d]
+    products = stats[:, 1 + d :].reshape(len(stats), d, d)
+    moved = scale * total
+    cross = moved[:, :, None] * shift[None, None, :]
+    products = (
+        scale[:, None] * scale * products + cross + cross.transpose(0, 2, 1) + n[:, :, None] * shift[:, None] * shift
     )
+    return np.hstack([n, moved + n * shift, products.reshape(len(stats), d * d)])
