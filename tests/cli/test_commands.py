@@ -239,4 +239,4 @@ def test_every_command_has_a_runnable_example_in_its_help():
 
     groups = [app, *(group.typer_instance for group in app.registered_groups)]
     for command in (command for group in groups for command in group.registered_commands):
-        assert re.search(r"Example: (\S.* \| )?shoal ", command.callback.__doc__ or ""), command.callback
+        assert re.search(r"Examples?: (\S.* \| )?shoal ", command.callback.__doc__ or ""), command.callback
