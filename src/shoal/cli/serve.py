@@ -117,7 +117,7 @@ def _run(
     from shoal.service import Service, create_app
     from shoal.service.app import LOCAL_HOSTS
     from shoal.service.logs import set_up_logs
-    from shoal.service.server import configured, listen, require_token_beyond_localhost
+    from shoal.service.server import configured, listen, require_token_beyond_localhost, run
     from shoal.service.workers import ReaderPlan, serve_with_readers, socket_path
     from shoal.service.writer import description_of
 
@@ -131,7 +131,7 @@ def _run(
     _announce(service, f"http://{host}:{listening.getsockname()[1]}")
     app = create_app(service, hosts=hosts)
     if workers == 1 or follow:
-        configured(app).run(sockets=[listening])
+        run(configured(app), listening)
     else:
         begun = service.view.state.is_fitted
         plan = ReaderPlan(

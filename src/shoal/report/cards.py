@@ -74,7 +74,7 @@ def cluster_cards(
     n_total = max(int(sizes.sum()) + int(np.count_nonzero(rows.labels < 0)), 1)
     members = _members_by_cluster(rows.labels, ids, rows.typicality)
     tops = [model.top_features(id_, n=max(n_features, N_CANDIDATES)) for id_ in ids.tolist()]
-    words = _distinctive_words(model, tops, sizes)
+    words = distinctive_words(model, tops, sizes)
     uncertainty = model.cluster_uncertainty()
     roster = getattr(model, "roster_", None)
     given = roster.names if roster is not None else {}
@@ -174,7 +174,7 @@ def _facts(model: Estimator, top: TopFeatures, n: int) -> tuple[FeatureFact, ...
     )
 
 
-def _distinctive_words(model: Estimator, tops: list[TopFeatures], sizes: np.ndarray, most: int = 8) -> list[list[str]]:
+def distinctive_words(model: Estimator, tops: list[TopFeatures], sizes: np.ndarray, most: int = 8) -> list[list[str]]:
     words = []
     for top, contrast in zip(tops, contrasts(tops, sizes), strict=True):
         chosen = distinctive(contrast, np.asarray(top.values, dtype=float), most)

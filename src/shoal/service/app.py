@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
@@ -11,6 +12,7 @@ from typing import Any
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse, Response
 
@@ -63,8 +65,7 @@ def create_app(
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        import threading
-
+        await run_in_threadpool(int)  # loads what the first request would wait for
         threading.Thread(target=service.start, name="start", daemon=True).start()
         yield
         service.close()
@@ -98,22 +99,24 @@ class _Wrapped:
 
 
 def _add_status_routes(app: FastAPI) -> None:
+    """These wait for nothing, so they are answered when all threads are taken, too."""
+
     @app.get("/stats", tags=["status"], summary="What the service is doing, in numbers")
-    def stats(request: Request) -> Response:
+    async def stats(request: Request) -> Response:
         return json_response(service_of(request).stats())
 
     @app.get("/healthz", tags=["status"], summary="Whether the process answers")
-    def healthz(request: Request) -> Response:
+    async def healthz(request: Request) -> Response:
         writer = service_of(request).writer
         return json_response({"ok": True, "read_only": (writer.read_only or None) if writer else None})
 
     @app.get("/readyz", tags=["status"], summary="Whether it is warm and takes requests", responses={503: {}})
-    def readyz(request: Request) -> Response:
+    async def readyz(request: Request) -> Response:
         ready = service_of(request).ready
         return json_response({"ready": ready}) if ready else error_response(503, "starting up, or stopping.")
 
     @app.get("/metrics", tags=["status"], summary="For Prometheus", response_class=PlainTextResponse)
-    def metrics(request: Request) -> Response:
+    async def metrics(request: Request) -> Response:
         service = service_of(request)
         text = service.metrics.text(service.gauges())
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4; charset=utf-8")

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.report.cards import distinctive_words
 from shoal.report.cluster_map import cluster_map, feature_matrix
-from shoal.service.edits import is_pinned, name_of
+from shoal.report.naming import N_CANDIDATES, unique_names
+from shoal.service.edits import ACTIONS, STRUCTURAL, is_pinned, name_of
 from shoal.service.record import LearnedItem
 from shoal.service.state import State, cluster_sizes
 
 N_FEATURES = 12  # of each cluster, for search and the map
+QUICK_SECONDS = 0.1  # a catalog made so fast is made while the caller waits
+N_WORDS = 2  # of a name: more where two clusters would be called the same
 N_ITEMS = 8
 SORTS = ("size", "name", "id", "recent", "uncertainty")
+ONLY: dict[str, Callable[[Entry], bool]] = {
+    "named": lambda entry: entry.named,
+    "pinned": lambda entry: entry.pinned,
+    "bursting": lambda entry: entry.bursting,
+    "active": lambda entry: entry.n_recent > 0,
+}
 
 
 @dataclass
@@ -47,11 +58,13 @@ class Catalog:
     """All clusters of a state."""
 
     entries: list[Entry]
+    found_names: list[str]  # what each cluster is called if nobody names it
     vectors: sp.csr_matrix  # clusters x features, rows of unit length
     position: int
     made_at: float
     build_seconds: float
     last_edit: int
+    last_structural_edit: int
     ids: np.ndarray
     at: dict[int, int] = field(default_factory=dict)
 
@@ -64,17 +77,17 @@ class Catalog:
         sizes = cluster_sizes(model)
         total = max(float(sizes.sum()), 1e-300)
         uncertainty = model.cluster_uncertainty() if hasattr(model, "cluster_uncertainty") else None
-        tops = [model.top_features(id_, n=4 * N_FEATURES) for id_ in ids.tolist()]
+        tops = [model.top_features(id_, n=N_CANDIDATES) for id_ in ids.tolist()]
+        found = unique_names(distinctive_words(model, tops, sizes), ids.tolist(), N_WORDS)
         entries = []
         for row, (id_, top) in enumerate(zip(ids.tolist(), tops, strict=True)):
             names = [str(name) for name in model.name_features(top.features[:N_FEATURES])]
             rates = state.record.rates.get(id_)
             given = name_of(model, id_)
-            salient = [name for name, value in zip(names, top.values, strict=False) if value >= 0.1 * top.values[0]]
             entries.append(
                 Entry(
                     id=id_,
-                    name=given if given is not None else ", ".join(salient[:3]) or f"cluster {id_}",
+                    name=found[row] if given is None else given,
                     named=given is not None,
                     size=float(sizes[row]),
                     share=float(sizes[row]) / total,
@@ -89,24 +102,44 @@ class Catalog:
             )
         vectors = feature_matrix([(top.features, top.values) for top in tops], int(model.n_features_in_))
         return cls(
-            entries, vectors, state.record.position, time.time(), time.perf_counter() - began, last_edit(state),
-            ids, {int(id_): row for row, id_ in enumerate(ids)},
+            entries, found, vectors, state.record.position, time.time(), time.perf_counter() - began, last_edit(state),
+            last_edit(state, STRUCTURAL), ids, {int(id_): row for row, id_ in enumerate(ids)},
         )  # fmt: skip
 
-    def describes(self, state: State) -> bool:
-        """Whether this catalog may stand for a state: the same one, or so little older that making it anew is waste."""
-        if self.position == state.record.position:
-            return True
-        unedited = self.last_edit == last_edit(state) and np.array_equal(self.ids, state.cluster_ids())
-        return unedited and time.time() - self.made_at < 20 * self.build_seconds
+    def fits(self, state: State, actions: tuple[str, ...] = ACTIONS) -> bool:
+        """Whether it has the clusters of a state, and none of these edits came since."""
+        mine = self.last_edit if actions == ACTIONS else self.last_structural_edit
+        return mine == last_edit(state, actions) and np.array_equal(self.ids, state.cluster_ids())
+
+    def is_old(self, state: State) -> bool:
+        """Whether items came since, and making it anew would be a small part of all that is done."""
+        return self.position != state.record.position and time.time() - self.made_at >= 20 * self.build_seconds
+
+    def renamed(self, state: State) -> Catalog | None:
+        """This catalog with the names and pins of a state; None if more than those has changed."""
+        if not self.fits(state, STRUCTURAL):
+            return None
+        model, entries = state.model, []
+        for entry, found in zip(self.entries, self.found_names, strict=True):
+            given = name_of(model, entry.id)
+            name, pinned = found if given is None else given, is_pinned(model, entry.id)
+            entries.append(replace(entry, name=name, named=given is not None, pinned=pinned))
+        again = replace(self, entries=entries, last_edit=last_edit(state))
+        if "map" in vars(self):  # names move nothing
+            vars(again)["map"] = self.map
+        return again
 
     # --- lists --------------------------------------------------------------------------------------------------------
 
-    def find(self, search: str = "", sort: str = "size", descending: bool = True) -> list[Entry]:
+    def find(
+        self, search: str = "", sort: str = "size", descending: bool = True, only: str | None = None
+    ) -> list[Entry]:
         """Entries that contain every word searched for, in their name, id or features."""
         words = search.lower().split()
         found = [
-            entry for entry, text in zip(self.entries, self._texts, strict=True) if all(word in text for word in words)
+            entry
+            for entry, text in zip(self.entries, self._texts, strict=True)
+            if (only is None or ONLY[only](entry)) and all(word in text for word in words)
         ]
         keys: dict[str, Any] = {
             "size": lambda entry: entry.size,
@@ -178,9 +211,45 @@ class Catalog:
         }
 
 
-def last_edit(state: State) -> int:
-    """The position of the newest edit or undoing; 0 if there is none."""
-    return max((max(edit["edit"], edit["undone"]) for edit in state.record.edits), default=0)
+class Catalogs:
+    """The newest catalog of a state that moves on. One that is only a little old is used until the next is made."""
+
+    def __init__(self) -> None:
+        self.newest: Catalog | None = None
+        self._lock = threading.Lock()
+        self._is_refreshing = False
+
+    def of(self, state: State) -> Catalog:
+        """A catalog that fits a state: its clusters and their names, with sizes that may be a little old."""
+        with self._lock:
+            newest = self.newest
+            if newest is not None and newest.fits(state):
+                if newest.is_old(state):
+                    if newest.build_seconds < QUICK_SECONDS:
+                        self.newest = Catalog.of(state)
+                    elif not self._is_refreshing:
+                        self._is_refreshing = True
+                        threading.Thread(target=self._refresh, args=(state,), name="catalog", daemon=True).start()
+            else:
+                self.newest = (newest and newest.renamed(state)) or Catalog.of(state)
+            return self.newest  # type: ignore[return-value]
+
+    def _refresh(self, state: State) -> None:
+        try:
+            fresh = Catalog.of(state)
+            _ = fresh.map
+            with self._lock:
+                newest = self.newest
+                if newest is None or (newest.last_edit <= fresh.last_edit and newest.position <= fresh.position):
+                    self.newest = fresh
+        finally:
+            self._is_refreshing = False
+
+
+def last_edit(state: State, actions: tuple[str, ...] = ACTIONS) -> int:
+    """The position of the newest edit of these kinds, or undoing of one; 0 if there is none."""
+    edits = (edit for edit in state.record.edits if edit["action"] in actions)
+    return max((max(edit["edit"], edit["undone"]) for edit in edits), default=0)
 
 
 def timeline_of(state: State, cluster: int) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,17 +41,31 @@ class Rates:
     n_items: int = 0
     bursting: bool = False
 
-    def add(self, time: float) -> bool:
-        """Count an item; whether a burst begins with it."""
-        hours = max(0.0, time - self.last) / 3600.0 if self.n_items else 0.0
-        self.fast = self.fast * 0.5 ** (hours / FAST_HOURS) + 1.0
-        self.slow = self.slow * 0.5 ** (hours / SLOW_HOURS) + 1.0
-        self.first, self.last = min(self.first, time), max(self.last, time)
-        self.n_items += 1
-        high = self.per_hour(FAST_HOURS) > BURST_RATIO * self.per_hour(SLOW_HOURS) and self.fast >= BURST_ITEMS
-        begins = high and not self.bursting and self.n_items > 2 * BURST_ITEMS
-        self.bursting = high
-        return begins
+    def add(self, time: float) -> str:
+        """Count an item; "burst" or "fade" if one begins or ends with it."""
+        self._decay(time)
+        self.fast, self.slow, self.n_items = self.fast + 1.0, self.slow + 1.0, self.n_items + 1
+        self.first = min(self.first, time)
+        was, self.bursting = self.bursting, self._is_high() and (self.bursting or self.n_items > 2 * BURST_ITEMS)
+        return "" if was == self.bursting else "burst" if self.bursting else "fade"
+
+    def fades(self, now: float) -> bool:
+        """Whether a burst is over by now, which nothing but the lack of items tells."""
+        if not self.bursting:
+            return False
+        later = replace(self)
+        later._decay(now)
+        self.bursting = later._is_high()
+        return not self.bursting
+
+    def _decay(self, now: float) -> None:
+        hours = max(0.0, now - self.last) / 3600.0 if self.n_items else 0.0
+        self.fast *= 0.5 ** (hours / FAST_HOURS)
+        self.slow *= 0.5 ** (hours / SLOW_HOURS)
+        self.last = max(self.last, now)
+
+    def _is_high(self) -> bool:
+        return self.per_hour(FAST_HOURS) > BURST_RATIO * self.per_hour(SLOW_HOURS) and self.fast >= BURST_ITEMS
 
     def per_hour(self, half_life: float = FAST_HOURS) -> float:
         """Items an hour by one of the sums, as a steady stream since the first item would have built it up.
@@ -91,16 +105,26 @@ class Record:
     edits: list[dict[str, Any]] = field(default_factory=list)  # the newest last, each with its position
 
     def add_items(self, items: Iterable[LearnedItem]) -> None:
-        """Count items that were just learned, note bursts, and keep the newest."""
+        """Count items that were just learned, note bursts and their ends, and keep the newest."""
         for item in items:
             self.n_items += 1
             self.recent.append(item)
             if item.cluster >= 0:
-                if self.rates.setdefault(item.cluster, Rates()).add(item.time):
-                    self.add_event("burst", item.cluster, item.time)
+                if kind := self.rates.setdefault(item.cluster, Rates()).add(item.time):
+                    self.add_event(kind, item.cluster, item.time)
                 self._bin(item.cluster, item.time)
         while len(self.recent) > self.n_recent:
             self.recent.popleft()
+
+    def end_bursts(self, now: float) -> None:
+        """Note which clusters no longer burst, though no item of theirs came to tell."""
+        for cluster in [cluster for cluster, rates in self.rates.items() if rates.fades(now)]:
+            self.add_event("fade", cluster, now)
+
+    def forget(self, cluster: int) -> None:
+        """Drop what is kept for a cluster that is gone: a stream may see any number of them."""
+        self.timeline.pop(cluster, None)
+        self.rates.pop(cluster, None)
 
     def add_event(self, kind: str, cluster: int, at: float | None, into: int | None = None, note: str = "") -> None:
         """Write down what happened to a cluster."""

@@ -22,6 +22,7 @@ from shoal.service.view import View
 router = APIRouter()
 Format = Annotated[Literal["json", "csv", "ndjson"], Query(description="How to write the answer.")]
 BULK_LINES = 1000
+SMALL_BODY = 20_000  # bytes that are read at once
 
 
 def service_of(request: Request) -> Service:
@@ -48,7 +49,7 @@ async def assign(request: Request, top: Annotated[int, Query(ge=1, le=100)] = 1,
     view = service.view
     if is_bulk(request):
         return BulkResponse(_assign_lines(request, view, top), media_type="application/x-ndjson")
-    items = [item.plain() for item in await read_items(request, service.limits.max_items)]
+    items = await read_items(request, service.limits.max_items)
     rows = await run_in_threadpool(view.assign, items, top)
     if format != "json":
         return table_response(rows, format, view.snapshot, "assigned")
@@ -96,6 +97,7 @@ def clusters(
     search: Annotated[str, Query(max_length=1000, description="Words in the name, id or features.")] = "",
     sort: Literal["size", "name", "id", "recent", "uncertainty"] = "size",
     order: Literal["descending", "ascending"] = "descending",
+    only: Annotated[Literal["named", "pinned", "bursting", "active"] | None, Query(description="Which.")] = None,
     page: Annotated[int, Query(ge=1, le=10**9)] = 1,
     page_size: Annotated[int, Query(ge=1, le=1000)] = 50,
     format: Format = "json",
@@ -103,7 +105,7 @@ def clusters(
     """CSV and newline-delimited JSON hold all clusters that were found, not one page."""
     assert sort in SORTS
     view = service_of(request).view
-    found = view.catalog.find(search, sort, order == "descending") if view.state.is_fitted else []
+    found = view.catalog.find(search, sort, order == "descending", only) if view.state.is_fitted else []
     if format != "json":
         return table_response([entry.as_dict() for entry in found], format, view.snapshot, "clusters")
     shown = found[(page - 1) * page_size : page * page_size]
@@ -202,10 +204,16 @@ def is_bulk(request: Request) -> bool:
     return request.headers.get("content-type", "").startswith("application/x-ndjson")
 
 
-async def read_items(request: Request, most: int) -> list[ItemIn]:
-    """The items of a JSON body: {"items": [...]}, or one item."""
+async def read_items(request: Request, most: int) -> list[dict[str, Any]]:
+    """The items of a JSON body: {"items": [...]}, or one item. A long one is read where it holds up nobody."""
+    body = await request.body()
+    return await run_in_threadpool(items_of, body, most) if len(body) > SMALL_BODY else items_of(body, most)
+
+
+def items_of(text: bytes, most: int) -> list[dict[str, Any]]:
+    """The items of a JSON text, checked."""
     try:
-        body = json.loads(await request.body())
+        body = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Refused(422, f"the body is not JSON: {error}.") from None
     if isinstance(body, dict) and "items" not in body:
@@ -213,7 +221,7 @@ async def read_items(request: Request, most: int) -> list[ItemIn]:
     if isinstance(body, dict) and isinstance(body.get("items"), list) and len(body["items"]) > most:
         raise Refused(413, f"{len(body['items']):,} items; at most {most:,} in one request. Send NDJSON for more.")
     try:
-        return ItemsIn.model_validate(body).items
+        return [item.plain() for item in ItemsIn.model_validate(body).items]
     except ValidationError as error:
         raise Refused(422, first_trouble(error.errors())) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request
@@ -41,13 +42,15 @@ async def learn(
     if is_bulk(request):
         facts = await _learn_bulk(request, service)
     else:
-        items = [item.plain() for item in await read_items(request, service.limits.max_items)]
+        items = await read_items(request, service.limits.max_items)
         receipt = await asyncio.wait_for(asyncio.wrap_future(service.learn(items)), COMMIT_SECONDS)
         facts = {"accepted": receipt.accepted, "known": receipt.known, "position": receipt.position}
     writer = service.require_writer()
     learned = service.view.snapshot >= facts["position"]
     if wait and not learned:
-        learned = await run_in_threadpool(writer.wait_for, facts["position"], wait)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.wrap_future(writer.seen(facts["position"])), wait)
+            learned = True
     facts |= {"learned": learned, "lag_items": max(0, writer.lag_items)}
     return json_response({"snapshot": service.view.snapshot, **facts}, 202)
 

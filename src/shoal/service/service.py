@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import threading
 import time
@@ -18,7 +19,7 @@ from shoal.service.snapshots import SnapshotFolder
 from shoal.service.state import CannotDo, State, require
 from shoal.service.tokens import Tokens
 from shoal.service.view import View
-from shoal.service.warming import warm
+from shoal.service.warming import touch, warm
 from shoal.service.writer import Writer
 from shoal.store.journal import Receipt, Request
 
@@ -100,8 +101,13 @@ class Service:
             threading.Thread(target=self._follow_forever, name="follow", daemon=True).start()
         try:
             warm(self.view.state, learns=self.writer is not None)
+            touch(self.view)
+            if self.view.state.is_fitted:
+                _ = self.view.catalog.map
         except Exception:  # a model that cannot be warmed up can still be served, only slower at first
             log.exception("warming up failed")
+        gc.collect()
+        gc.freeze()  # what is there now stays: looking through it again would hold up requests
         self.ready = True
 
     def close(self) -> None:
@@ -114,8 +120,9 @@ class Service:
     # --- what readers see ---------------------------------------------------------------------------------------------
 
     def _show(self, state: State) -> None:
-        old = self.view
-        self.view = View(state, old._catalog)
+        view = View(state, self.view.catalogs)
+        touch(view)
+        self.view = view
         self._learned = [*self._learned[-300:], (time.monotonic(), state.record.n_items)]
 
     def _newest_view(self) -> View:

@@ -76,7 +76,7 @@ class State:
         items = sorted(items, key=lambda item: float(item.get("time") or item.get("received") or 0.0))
         dataset = self.rows.grown(items)
         before = self.cluster_ids()
-        trial = copy.deepcopy(self.model) if changes_in_place(self.model) else copy.copy(self.model)
+        trial = copy.deepcopy(self.model)
         if dataset.times is not None and takes_times(trial):
             trial.partial_fit(dataset, times=dataset.times)  # type: ignore[attr-defined]
         else:
@@ -101,6 +101,8 @@ class State:
             LearnedItem(str(item.get("id") or item.get("number", "")), label, score, time, features)
             for item, label, score, time, features in facts
         )
+        if math.isfinite(now):
+            self.record.end_bursts(now)
 
     def note_births_and_deaths(self, before: np.ndarray, after: np.ndarray, at: float) -> None:
         """Events for clusters that appeared or went; a model's own roster says what became of those that went."""
@@ -112,6 +114,8 @@ class State:
             self.record.add_event(kind, id_, at, event["into"])
             if kind == "merge":
                 self.record.merge_timeline(id_, int(event["into"]))
+            else:
+                self.record.forget(id_)
         for id_ in np.setdiff1d(after, before).tolist():
             self.record.add_event("birth", id_, at)
 
@@ -130,7 +134,7 @@ class State:
 
     def copy(self) -> State:
         """A state that stays as this one is now, whatever this one learns."""
-        model = copy.deepcopy(self.model) if changes_in_place(self.model) else copy.copy(self.model)
+        model = copy.deepcopy(self.model)
         record = dataclasses.replace(
             self.record,
             events=deque(self.record.events, maxlen=self.record.events.maxlen),
@@ -140,11 +144,6 @@ class State:
             edits=[dict(edit) for edit in self.record.edits],
         )
         return State(model, record)
-
-
-def changes_in_place(model: Estimator) -> bool:
-    """Whether learning or editing writes into the model's own arrays, so that a copy must be deep."""
-    return True
 
 
 def takes_times(model: Any) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from shoal.errors import BadInput
-from shoal.service.catalog import Catalog
+from shoal.service.catalog import Catalog, Catalogs
 from shoal.service.edits import UnknownCluster
 from shoal.service.items import Item
 from shoal.service.state import CannotDo, State, require, takes_times
@@ -34,23 +34,21 @@ class View:
     [1.0, 0.0]
     """
 
-    def __init__(self, state: State, catalog: Catalog | None = None) -> None:
+    def __init__(self, state: State, catalogs: Catalogs | None = None) -> None:
         self.state = state
         self.model: Any = state.model
         self.record = state.record
         self.snapshot = state.record.position
         self.published_at = time.time()
-        self._catalog = catalog
+        self.catalogs = Catalogs() if catalogs is None else catalogs
         # Until every model can be asked from many threads at once, those that cannot are asked one at a time.
         self._one_at_a_time = threading.Lock()
 
     @property
     def catalog(self) -> Catalog:
-        """Names, sizes and features of all clusters, made at the first question."""
+        """Names, sizes and features of all clusters."""
         self.require_fitted()
-        if self._catalog is None or not self._catalog.describes(self.state):
-            self._catalog = Catalog.of(self.state)
-        return self._catalog
+        return self.catalogs.of(self.state)
 
     def require_fitted(self) -> None:
         """Refuse questions to a model that has not begun."""
@@ -109,14 +107,21 @@ class View:
                 "feature": one.name,
                 "probability": float(one.probability),
                 "reasons": [
-                    {"cluster": reason.cluster, "name": reason.name, "share": reason.share, "because": reason.because}
+                    {"cluster": reason.cluster, "name": self._name(reason), "share": reason.share,
+                     "because": reason.because}
                     if hasattr(reason, "cluster")
                     else vars(reason)
                     for reason in one.reasons
                 ],
             }
             for one in found
-        ]
+        ]  # fmt: skip
+
+    def _name(self, reason: Any) -> str:
+        """What the lists call the cluster of a reason; no catalog is made for this."""
+        newest = self.catalogs.newest
+        at = None if newest is None else newest.at.get(reason.cluster)
+        return str(reason.name) if newest is None or at is None else newest.entries[at].name
 
     def complete(self, prefix: str, n: int = 10) -> list[str]:
         """Feature names that begin with, or contain, some letters; the shortest first."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
-from shoal.service.state import State, why_not
+from shoal.service.state import UNLEARNABLE, State, why_not
 from shoal.service.view import View
 
 N_ITEMS = 60
@@ -27,12 +28,21 @@ def warm(state: State, *, learns: bool) -> None:
     view = View(trial)
     view.assign(items)
     view.assign(items[:1])
+    if hasattr(trial.model, "memberships"):
+        view.assign(items[:1], top=3)
     if why_not(trial.model, "suggest") is None and "features" in items[0]:
         view.suggest(items[0]["features"][:1], [], 5)
         view.suggest(items[0]["features"][:1], items[1]["features"][:1], 5)
     ids = trial.cluster_ids()
     if ids.size and ids.size < 2000:
         view.card(int(ids[0]))
+
+
+def touch(view: View) -> None:
+    """Have a view make what its model makes at the first question, so that no caller waits for it."""
+    if view.state.is_fitted:
+        with suppress(*UNLEARNABLE):  # a made-up item need not be one that the model takes
+            view.assign(_known_items(view.state)[:1])
 
 
 def _known_items(state: State) -> list[dict[str, Any]]:

@@ -18,7 +18,7 @@ from shoal.service.app import create_app
 from shoal.service.forwarding import Forward
 from shoal.service.limits import Limits
 from shoal.service.logs import set_up_logs
-from shoal.service.server import configured
+from shoal.service.server import configured, run
 from shoal.service.service import Service
 from shoal.service.snapshots import SnapshotFolder
 from shoal.service.tokens import Tokens
@@ -58,7 +58,7 @@ def read_forever(plan: ReaderPlan, listening: socket.socket) -> None:
         server.should_exit = True
 
     threading.Thread(target=leave_with_parent, daemon=True).start()
-    server.run(sockets=[listening])
+    run(server, listening)
 
 
 def serve_with_readers(app: Any, plan: ReaderPlan, listening: socket.socket, n_readers: int) -> None:
@@ -87,7 +87,7 @@ def serve_with_readers(app: Any, plan: ReaderPlan, listening: socket.socket, n_r
     supervisor = threading.Thread(target=start_readers, name="supervisor")
     supervisor.start()
     try:
-        server.run(sockets=[own])
+        run(server, own)
     finally:
         service.stopping.set()
         supervisor.join()

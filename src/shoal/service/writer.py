@@ -26,6 +26,8 @@ from shoal.store.journal import Journal, JournalFull, Receipt, Request
 
 log = logging.getLogger("shoal.service")
 GROUP_REQUESTS = 1000  # most requests in one commit
+REST = 3.0  # with less than a full batch waiting, the learner rests so many times as long as it worked
+SHORTEST_REST = 0.02
 
 
 class QueueFull(ShoalError):
@@ -95,13 +97,14 @@ class Writer:
         self._written_items = record.n_items + record.n_refused + self.journal.n_items_after(record.position)
         self.read_only: str = ""  # why nothing can be written now, if so
         self.n_commits = 0
-        self.learn_seconds = 0.0
         self.snapshot_time, self._saved_position = time.time(), self.published.record.position
         self._on_publish: list[Callable[[State], None]] = []
         self._edits: dict[int, Future[dict[str, Any]]] = {}
+        self._n_edits_waiting = 0
+        self._awaited: list[tuple[int, Future[None]]] = []
         self._queue: queue.Queue[Pending | None] = queue.Queue(queue_requests)
         self._wake, self._save_now, self._closing = threading.Event(), threading.Event(), threading.Event()
-        self._publishing = threading.Condition()
+        self._publishing = threading.Lock()
         self._threads: list[threading.Thread] = []
 
     # --- starting -----------------------------------------------------------------------------------------------------
@@ -166,18 +169,36 @@ class Writer:
 
     def edit(self, edit: dict[str, Any], timeout: float = 60.0) -> dict[str, Any]:
         """Write an edit, apply it, and say what changed; readers see it when this returns."""
-        receipt = self.submit(Request("edit", edit)).result(timeout)
         with self._publishing:
-            outcome = self._edits.setdefault(receipt.position, Future())
+            self._n_edits_waiting += 1
+        position = 0
         try:
+            position = self.submit(Request("edit", edit)).result(timeout).position
+            with self._publishing:
+                outcome = self._edits.setdefault(position, Future())
             return outcome.result(timeout)
         finally:
-            self._edits.pop(receipt.position, None)
+            with self._publishing:
+                self._n_edits_waiting -= 1
+                self._edits.pop(position, None)
+
+    def seen(self, position: int) -> Future[None]:
+        """Done when readers see what was learned up to a position. Nobody's thread waits for it."""
+        done: Future[None] = Future()
+        with self._publishing:
+            if self.published.record.position >= position:
+                done.set_result(None)
+            else:
+                self._awaited = [one for one in self._awaited if not one[1].cancelled()] + [(position, done)]
+        return done
 
     def wait_for(self, position: int, timeout: float) -> bool:
         """Wait until readers see what was learned up to a position; whether they do."""
-        with self._publishing:
-            return self._publishing.wait_for(lambda: self.published.record.position >= position, timeout)
+        try:
+            self.seen(position).result(timeout)
+        except TimeoutError:
+            return False
+        return True
 
     def on_publish(self, listener: Callable[[State], None]) -> None:
         """Call this with every state that is published."""
@@ -257,7 +278,7 @@ class Writer:
     def _learn_forever(self) -> None:
         published_at = 0.0
         while not self._closing.is_set():
-            began = time.perf_counter()
+            began = time.monotonic()
             try:
                 moved = self.learner.step(self._answer_edit)
             except JournalFull:
@@ -267,14 +288,31 @@ class Writer:
                 log.exception("learning stopped")
                 self.read_only = "learning failed; see the log. Restart the service."
                 return
-            self.learn_seconds += (time.perf_counter() - began) if moved else 0.0
             behind = self.published.record.position < self.learner.state.record.position
-            if behind and (not moved or time.monotonic() - published_at >= self.publish_seconds):
+            if behind and (self._may_rest or time.monotonic() - published_at >= self.publish_seconds):
                 self._publish()
                 published_at = time.monotonic()
-            if not moved:
+            if moved:
+                self._rest(time.monotonic() - began)
+            else:
                 self._wake.wait(0.5)
                 self._wake.clear()
+
+    @property
+    def _may_rest(self) -> bool:
+        """Whether nobody waits for the learner: no edit, and less than a full batch."""
+        waits = self._n_edits_waiting or self._closing.is_set()
+        return not waits and self.lag_items < self.learner.batch_items
+
+    def _rest(self, worked: float) -> None:
+        """Let items gather, and readers have the processor.
+
+        A step costs a copy of the model however few items it learns, and readers see them at the next publishing only.
+        """
+        end = time.monotonic() + min(self.publish_seconds, max(SHORTEST_REST, REST * worked))
+        while self._may_rest and (left := end - time.monotonic()) > 0:
+            self._wake.wait(left)
+            self._wake.clear()
 
     def _answer_edit(self, position: int, outcome: dict[str, Any] | ShoalError) -> None:
         self._publish()
@@ -287,11 +325,16 @@ class Writer:
 
     def _publish(self) -> None:
         state = self.learner.state.copy()
-        with self._publishing:
-            self.published = state
-            self._publishing.notify_all()
         for listener in self._on_publish:
             listener(state)
+        with self._publishing:
+            self.published = state
+            position = state.record.position
+            seen = [done for awaited, done in self._awaited if awaited <= position]
+            self._awaited = [one for one in self._awaited if one[0] > position and not one[1].cancelled()]
+        for done in seen:
+            if done.set_running_or_notify_cancel():
+                done.set_result(None)
 
     # --- snapshots ----------------------------------------------------------------------------------------------------
 
