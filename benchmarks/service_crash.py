@@ -4,10 +4,10 @@
     python benchmarks/service_crash.py damage [cases] [bernoulli kmeans stream]
     python benchmarks/service_crash.py disk [rounds]
 
-"kills": SIGKILL at random moments; after every 20, each acknowledged item is in the journal and in the model exactly once,
-and the recovered model is, bit for bit, a replay of the journal. "damage": torn and zero-filled tails of the journal, a
-flipped bit in the newest snapshot, kills during trimming and during backup, each so many times. "disk" (needs root): a
-tmpfs of 4 MB, filled and freed. A line is written only if every check held.
+"kills": SIGKILL at random moments; after every 20, each acknowledged item is in the journal and in the model exactly
+once, and the recovered model is, bit for bit, a replay of the journal. "damage": torn and zero-filled tails of the
+journal, a flipped bit in the newest snapshot, kills during trimming and during backup, each so many times. "disk" (as
+root): a tmpfs of 4 MB, filled and freed. A line is written only if every check held.
 """
 
 from __future__ import annotations
