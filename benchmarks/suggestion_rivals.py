@@ -127,7 +127,9 @@ def measure_model(workload: str, name: str, model: Any, train: sp.csr_matrix, te
             seen, unseen = hide(test, how, seed)
             facts |= {
                 f"{key} {how}": value
-                for key, value in calibration(*model.suggest_batch(seen, n=10, hidden=how), unseen).items()
+                for key, value in calibration(
+                    *model.suggest_batch(seen, n=10, hidden=how if how == "one" else 1 - how), unseen
+                ).items()
                 if key in ("ece", "ece_floor")
             }
         facts |= {"penalty": model.penalty_, "ridge": model.model_.way}

@@ -143,7 +143,8 @@ def test_suggestions_for_a_file(shoal, shops, tmp_path):
     done = shoal("suggest", model, "--file", day, "--top", 2, "--out", out)
     assert done.code == 0, done.err
     rows = list(csv.DictReader(out.read_text().splitlines()))
-    assert list(rows[0]) == ["item", "rank", "feature", "probability"]
+    assert list(rows[0]) == ["item", "rank", "feature", "probability", "reason"]
+    assert all("% from " in row["reason"] for row in rows)
     tags = {row["id"]: row["tags"] for row in pq.read_table(day).to_pylist()}
     assert len({row["item"] for row in rows}) == 80
     assert all(row["feature"] not in tags[row["item"]] for row in rows)
@@ -153,8 +154,35 @@ def test_suggestions_for_a_file(shoal, shops, tmp_path):
     assert mine == [(s.name, pytest.approx(s.probability, rel=1e-6)) for s in one]
     rejected = shoal("suggest", model, "--file", day, "--top", 3, "--reject", "wheel", "--json")
     assert "wheel" not in {json.loads(line)["feature"] for line in rejected.out.splitlines()}
+    assert rejected.out
+    plain = shoal("suggest", model, "--file", day, "--top", 2, "--no-reasons", "--json")
+    lines = [json.loads(line) for line in plain.out.splitlines()]
+    assert list(lines[0]) == ["item", "rank", "feature", "probability"]
+    assert [(line["item"], line["feature"]) for line in lines] == [(row["item"], row["feature"]) for row in rows]
+    assert shoal("suggest", model, "wheel", "--hidden", "half").code == 2
     assert shoal("suggest", model).code == 2
     assert shoal("suggest", model, "wheel", "--file", day).code == 2
+
+
+def test_a_suggester_from_the_command_line(shoal, shops, tmp_path):
+    model, day = tmp_path / "s.shoal", shops / "day1.parquet"
+    source = (day, "--item", "id", "--features", "tags")
+    done = shoal("fit", *source, "--model", "suggester", "--set", f"clusters={shops / 'shops.shoal'}", "--out", model)
+    assert done.code == 0, done.err
+    assert type(library.load(model).clusters) is type(library.load(shops / "shops.shoal"))
+    done = shoal("suggest", model, "--file", day, "--top", 3, "--hidden", "one", "--json")
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert list(lines[0]) == ["item", "rank", "feature", "probability", "reason"]
+    given = pq.read_table(day).to_pylist()[0]
+    one = library.load(model).suggest(given["tags"], n=3, hidden="one")
+    mine = [(line["feature"], line["probability"]) for line in lines if line["item"] == given["id"]]
+    assert mine == [(s.name, pytest.approx(s.probability, rel=1e-9)) for s in one]
+    asked = shoal("suggest", model, "wheel", "no such thing")
+    assert (asked.code, "'no such thing'" in asked.err) == (0, True)
+    assert shoal("fit", *source, "--model", "suggester", "-k", 3).code == 2
+    report = shoal("fit", *source, "--model", "suggester", "--report", tmp_path / "r.html")
+    assert (report.code, "a suggester has no clusters" in report.err) == (2, True)
+    assert (shoal("show", model).code, shoal("report", model, "--out", tmp_path / "r.html").code) == (2, 2)
 
 
 def test_models_merge(shoal, shops, tmp_path):

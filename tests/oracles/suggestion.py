@@ -77,7 +77,7 @@ def expected_hidden(lengths, n_given, hidden):
         if hidden == "third":
             seen = {m - max(1, m // 3): 1.0} if m > 0 else {}
         else:
-            seen = {k: math.comb(m, k) * hidden**k * (1 - hidden) ** (m - k) for k in range(m + 1)}
+            seen = {k: math.comb(m, k) * hidden ** (m - k) * (1 - hidden) ** k for k in range(m + 1)}
         chance = n_rows * seen.get(n_given, 0.0)
         mass += chance
         hidden_mass += chance * (m - n_given)

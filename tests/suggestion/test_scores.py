@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from oracles import suggestion as oracle
-from shoal.suggestion import hidden as hidden_entries
+from shoal import hidden_entries
 from shoal.suggestion.calibration import Calibration
 from shoal.suggestion.factors import fit_factors
 from shoal.suggestion.learning import update
@@ -128,20 +128,20 @@ def test_factors_solve_their_least_squares():
 
 @pytest.mark.parametrize("hidden", ["third", 0.3, 0.85])
 def test_expected_hidden_entries_by_enumeration(hidden):
-    lengths = np.array([4, 0, 7, 3, 9, 1, 0, 2])
+    n_rows = np.array([4, 0, 7, 3, 9, 1, 0, 2])
     for n_given in range(8):
-        expected = oracle.expected_hidden(lengths, n_given, hidden)
+        expected = oracle.expected_hidden(n_rows, n_given, hidden)
         if expected is not None:
-            found = hidden_entries.expected_hidden(lengths, np.array([n_given]), hidden)[0]
+            found = hidden_entries.expected_hidden(np.arange(8), n_rows, np.array([n_given]), hidden)[0]
             assert found == pytest.approx(max(expected, hidden_entries.LEAST), abs=1e-12)
 
 
 def test_hidden_may_be_a_number_and_scales_beyond_the_longest_row():
-    lengths = np.array([0, 1, 1])
-    assert hidden_entries.expected_hidden(lengths, np.array([1, 9]), 3.0).tolist() == [3.0, 3.0]
-    assert hidden_entries.expected_hidden(lengths, np.array([1, 9]), "one").tolist() == [1.0, 1.0]
-    assert hidden_entries.expected_hidden(lengths, np.array([10]), 0.5).tolist() == [10.0]
-    assert hidden_entries.expected_hidden(lengths, np.array([10]), "third").tolist() == [5.0]
+    rows = np.arange(3), np.array([0, 1, 1])
+    assert hidden_entries.expected_hidden(*rows, np.array([1, 9]), 3.0).tolist() == [3.0, 3.0]
+    assert hidden_entries.expected_hidden(*rows, np.array([1, 9]), "one").tolist() == [1.0, 1.0]
+    assert hidden_entries.expected_hidden(*rows, np.array([10]), 0.5).tolist() == [10.0]
+    assert hidden_entries.expected_hidden(*rows, np.array([10]), "third").tolist() == [5.0]
 
 
 @pytest.mark.parametrize("seed", range(20))

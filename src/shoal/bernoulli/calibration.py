@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import expit, gammaln, logit
+from scipy.special import expit, logit
 
 from shoal.base import storable
 from shoal.bernoulli.adf import Block
 from shoal.bernoulli.profiles import Profiles
 from shoal.bernoulli.suggestion import suggested
-from shoal.errors import BadInput
+from shoal.hidden_entries import Hidden, check_hidden, expected_hidden
 
 MOST_ROWS = 400  # of the sample; each is used twice
 N_SUGGESTED = 10
@@ -28,8 +28,6 @@ LEAST_SLOPE = 0.1  # keeps the order of suggestions
 LEAST_ODDS = 1e-9
 PENALTY = 1.0  # on standardized features
 MOST_STEPS = 50
-
-Hidden = str | float | int
 
 
 @storable
@@ -59,40 +57,8 @@ class Calibration(NamedTuple):
         return np.asarray(at_middle + np.where(t < middle, below, above))
 
     def expected_hidden(self, n_given: np.ndarray, hidden: Hidden = "third") -> np.ndarray:
-        """Expected number of hidden features of rows of which so many are known.
-
-        ``"third"``: a third of each row, at least one, is hidden; ``"one"``: exactly one; a number below 1: each
-        feature is hidden with this probability; a number from 1 on: so many.
-        """
-        n_given = np.asarray(n_given, dtype=np.int64)
-        if hidden == "one":
-            return np.ones(n_given.size)
-        if isinstance(hidden, str) and hidden != "third":
-            raise BadInput(f"hidden is {hidden!r}; it must be 'third', 'one', or a number above 0.")
-        if not isinstance(hidden, str):
-            if isinstance(hidden, bool) or not (np.isfinite(hidden) and hidden > 0):
-                raise BadInput(f"hidden is {hidden!r}; it must be 'third', 'one', or a number above 0.")
-            if hidden >= 1:
-                return np.full(n_given.size, float(hidden))
-        counts, place = np.unique(n_given, return_inverse=True)
-        expected = [self._after_third(n) if hidden == "third" else self._after_share(n, float(hidden)) for n in counts]
-        return np.maximum(np.array(expected)[place], 0.05)
-
-    def _after_third(self, n: int) -> float:
-        kept = self.lengths - np.maximum(1, self.lengths // 3)
-        some = kept == n
-        if not some.any():
-            return max(1.0, n / 2)
-        return float(np.average((self.lengths - n)[some], weights=self.shares[some]))
-
-    def _after_share(self, n: int, hidden: float) -> float:
-        """E[m - n | n], where P(m | n) ~ P(m) Binomial(n; m, 1 - hidden)."""
-        m = self.lengths[self.lengths >= n]
-        if not m.size:
-            return n * hidden / (1 - hidden)
-        log_p = np.log(self.shares[self.lengths >= n]) + gammaln(m + 1) - gammaln(m - n + 1) + (m - n) * np.log(hidden)
-        p = np.exp(log_p - log_p.max())
-        return float(p @ (m - n) / p.sum())
+        """Expected number of hidden features of rows of which so many are known."""
+        return expected_hidden(self.lengths, self.shares, n_given, check_hidden(hidden))
 
 
 def uncalibrated(lengths: np.ndarray) -> Calibration:

@@ -19,10 +19,11 @@ from shoal.base import (
     validate_rows,
 )
 from shoal.bernoulli import inspection, suggestion
-from shoal.bernoulli.calibration import Calibration, Hidden
+from shoal.bernoulli.calibration import Calibration
 from shoal.bernoulli.profiles import Profiles
 from shoal.bernoulli.scoring import as_presence, log_likelihoods, memberships_of, scored
 from shoal.errors import BadInput
+from shoal.hidden_entries import Hidden
 from shoal.suggestion_records import Reason, Suggestion, Suggestions
 
 
@@ -107,9 +108,10 @@ class FittedProfiles(Estimator):
         observed, rejected : iterables of features
             By name when the model was fitted to a Dataset, or by column number.
         n : int
-        hidden : "third", "one" or float
-            How much of the row is not in ``observed``, which the probabilities depend on: a third of it, exactly one
-            feature, so many features, or (below 1) each with this probability.
+        hidden : {"third", "one"} or float
+            How much of the row is not in ``observed``, which the probabilities depend on: "third": a third of it;
+            "one": exactly one feature; a number below 1: each feature, with this probability; a number of 1 or more:
+            so many.
         """
         check_is_fitted(self)
         given, refused = self._columns(observed), self._columns(rejected)

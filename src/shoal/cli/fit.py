@@ -41,15 +41,19 @@ def fit(
 ) -> None:
     """Cluster the rows of SOURCE, show the clusters, and save the model.
 
+    --model suggester learns to suggest features instead; reasons are grouped by --set clusters=MODEL, a saved model.
+
     Example: shoal fit clicks.parquet --model kmeans -k 500 --item id --features tags --out clicks.shoal
     """
     from shoal.cli.output_files import check_outputs
     from shoal.cli.source import rereadable
-    from shoal.errors import InterruptedWarning
+    from shoal.errors import BadInput, InterruptedWarning
     from shoal.progress import message
 
     check_outputs({"--out": out, "--report": report}, inputs=[source], overwrite=overwrite)
     wanted = drop_unset(random_state=seed, n_clusters=clusters) | settings_of(settings or [])
+    if report is not None and model is Model.suggester:
+        raise BadInput("--report: a suggester has no clusters to report; leave --report out.")
     if model is not Model.auto:
         estimator = build(model, wanted)  # a wrong option is refused before anything is read
     with progress_bars(shown.quiet), rereadable(source) as again, warnings.catch_warnings(record=True) as caught:
@@ -167,7 +171,7 @@ class Work:
             "model": type(self.estimator).__name__,
             "items": self.n_items,
             "features": self.dataset.X.shape[1] if self.dataset is not None else None,
-            "clusters": sum(card.size > 0 for card in cards),
+            "clusters": sum(card.size > 0 for card in cards) if hasattr(self.estimator, "labels_") else None,
             "mean_similarity": getattr(self.estimator, "mean_similarity_", None),
             "iterations": getattr(self.estimator, "n_iter_", None),
             "converged": getattr(self.estimator, "converged_", None),
@@ -199,6 +203,7 @@ def show_result(facts: dict[str, Any], cards: list[Any], shown: PrintFlags) -> N
     if shown.as_json:
         print_json(facts)
         return
-    print_cards(cards, shown.rows)
-    print()
+    if cards:
+        print_cards(cards, shown.rows)
+        print()
     print_facts(facts)

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import BadInput
+from shoal.store import load
 
 if TYPE_CHECKING:
     from shoal.base import Estimator
@@ -22,6 +23,7 @@ class Model(StrEnum):
     bernoulli = "bernoulli"
     mixture = "mixture"
     stream = "stream"
+    suggester = "suggester"
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ CHOICES = {
     Model.bernoulli: ModelChoice("shoal.bernoulli", "BernoulliMixture", "binary"),
     Model.mixture: ModelChoice("shoal.families", "ExponentialFamilyMixture", "count"),
     Model.stream: ModelChoice("shoal.streams", "TimeSensitiveMixture", "count"),
+    Model.suggester: ModelChoice("shoal.suggestion", "Suggester", "binary"),
 }
 
 
@@ -52,6 +55,8 @@ def build(model: Model, settings: dict[str, Any]) -> Estimator:
     for name in settings:
         if name not in known:
             raise BadInput(f"--set {name}: {choice.name} has no such parameter. It has: {', '.join(sorted(known))}.")
+    if isinstance(settings.get("clusters"), str):  # the file of a fitted model
+        settings = settings | {"clusters": load(settings["clusters"])}
     estimator.set_params(**settings)
     return estimator  # type: ignore[no-any-return]
 

@@ -29,7 +29,10 @@ def show(
     from shoal.errors import BadInput
     from shoal.report import cluster_cards
 
-    cards = cluster_cards(load(model), n_features=20 if cluster is not None else 10, n_items=10)
+    loaded = load(model)
+    if not hasattr(loaded, "labels_"):
+        raise BadInput(f"{model} holds a {type(loaded).__name__}, which has no clusters to show.")
+    cards = cluster_cards(loaded, n_features=20 if cluster is not None else 10, n_items=10)
     if cluster is None:
         print_json(cards_as_json(cards)) if as_json else print_cards(cards, rows)
         return

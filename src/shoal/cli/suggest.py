@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,7 +20,7 @@ from shoal.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from shoal.bernoulli import Suggestion
+    from shoal.suggestion_records import Suggestion
 
 
 @takes_flags
@@ -29,7 +30,16 @@ def suggest(
     observed: Annotated[list[str] | None, typer.Argument(metavar="[FEATURE]...", help="What is there already.")] = None,
     reject: Annotated[list[str] | None, typer.Option("--reject", "-r", help="What is not wanted; repeatable.")] = None,
     number: Annotated[int, typer.Option("--top", "--number", "-n", min=1, help="How many suggestions.")] = 10,
+    hidden: Annotated[
+        str,
+        typer.Option(
+            help="How much of an item is missing, which probabilities depend on: third, one, a share, or a number."
+        ),
+    ] = "third",
     file: Annotated[str | None, typer.Option("--file", help="A source of items: suggestions for each of them.")] = None,
+    reasons: Annotated[
+        bool, typer.Option(help="With --file: the main reason of each suggestion; without, items take less time.")
+    ] = True,
     out: TableOut = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -37,7 +47,7 @@ def suggest(
 ) -> None:
     """Suggest features that go with those given, each with its probability and the reason for it.
 
-    With --file, for every item of a source: a table of item, rank, feature, probability.
+    With --file, for every item of a source: a table of item, rank, feature, probability, reason.
 
     Example: shoal suggest ads.shoal "window cleaner" "window cleaning" --reject "cleaning tips"
     """
@@ -45,6 +55,7 @@ def suggest(
     from shoal.cli.output import print_json
     from shoal.cli.output_files import check_outputs, check_table_format
     from shoal.errors import BadInput
+    from shoal.progress import message
 
     if bool(observed) == bool(file):
         raise BadInput("give either features (shoal suggest MODEL FEATURE ...) or --file SOURCE.")
@@ -56,40 +67,89 @@ def suggest(
     if not hasattr(loaded, "suggest"):
         raise BadInput(
             f"{model} holds a {type(loaded).__name__}, which does not suggest. Fit one that does: "
-            "shoal fit ... --model bernoulli."
+            "shoal fit ... --model bernoulli, or --model suggester."
         )
+    amount = hidden_amount(hidden)
     if file:
+        asked = Asked(loaded, reject or [], number, amount, reasons)
         with progress_bars(quiet):
-            suggest_for_each(loaded, file, flags, reject or [], number, out, as_json=as_json)
+            suggest_for_each(asked, file, flags, out, as_json=as_json)
         return
-    suggestions = loaded.suggest(observed, rejected=reject or (), n=number)
+    with progress_bars(quiet):
+        suggestions = loaded.suggest(observed, rejected=reject or (), n=number, hidden=amount)
+        if suggestions.unknown:
+            message(f"the model does not know {', '.join(map(repr, suggestions.unknown))}: left out")
     if as_json:
         print_json([asdict(suggestion) for suggestion in suggestions])
     else:
         print_suggestions(suggestions)
 
 
-def suggest_for_each(
-    model: Any, file: str, flags: ColumnFlags, reject: list[str], number: int, out: Any, *, as_json: bool
-) -> None:
-    """A batch of items at a time, so that memory does not grow with the file."""
-    import numpy as np
-    import scipy.sparse as sp
+@dataclass(frozen=True)
+class Asked:
+    """A model, and what is asked of it for every item."""
 
+    model: Any
+    rejected: list[str]
+    n: int
+    hidden: str | float
+    reasons: bool
+
+    def table(self, batch: Any) -> Any:
+        """One row per suggestion; items without a known feature get none, as nothing speaks for them."""
+        import numpy as np
+        import pyarrow as pa
+
+        features, probabilities, reasons = self._with_reasons(batch) if self.reasons else self._alone(batch)
+        is_one = (features >= 0) & (np.diff(batch.X.indptr) > 0)[:, None]
+        rows, ranks = np.nonzero(is_one)
+        columns = {
+            "item": pa.array(np.asarray(batch.ids)[rows]),
+            "rank": ranks + 1,
+            "feature": batch.vocabulary.strings.take(pa.array(features[is_one])).cast(pa.string()),
+            "probability": probabilities[is_one].astype(np.float64),
+        }
+        return pa.table(columns if reasons is None else columns | {"reason": pa.array(reasons, pa.string())})
+
+    def _alone(self, batch: Any) -> tuple[Any, Any, None]:
+        import numpy as np
+        import scipy.sparse as sp
+
+        rejected = None
+        if self.rejected:
+            row = np.zeros(len(self.model.vocabulary_))
+            row[self.model.vocabulary_.columns(self.rejected)] = 1.0
+            rejected = sp.csr_matrix(np.ones((len(batch), 1))) @ sp.csr_matrix(row)
+            rejected = rejected - rejected.multiply(batch.X > 0)  # an item may have what is rejected
+        return *self.model.suggest_batch(batch, rejected, self.n, hidden=self.hidden), None
+
+    def _with_reasons(self, batch: Any) -> tuple[Any, Any, list[str]]:
+        import numpy as np
+
+        refused = self.model.vocabulary_.columns(self.rejected)
+        features = np.full((len(batch), self.n), -1, dtype=np.int64)
+        probabilities, reasons = np.zeros(features.shape), []
+        for row, (start, end) in enumerate(pairwise(batch.X.indptr)):
+            if start == end:
+                continue
+            given = batch.X.indices[start:end]
+            found = self.model.suggest(given, np.setdiff1d(refused, given), self.n, hidden=self.hidden)
+            features[row, : len(found)] = [suggestion.feature for suggestion in found]
+            probabilities[row, : len(found)] = [suggestion.probability for suggestion in found]
+            reasons += [main_reason(suggestion) for suggestion in found]
+        return features, probabilities, reasons
+
+
+def suggest_for_each(asked: Asked, file: str, flags: ColumnFlags, out: Any, *, as_json: bool) -> None:
+    """A batch of items at a time, so that memory does not grow with the file."""
     from shoal import read_batches
     from shoal.cli.table_writer import open_table
     from shoal.progress import message
 
-    columns = model.vocabulary_.columns(reject) if reject else None
     n_items = n_unknown = n_without = 0
     with open_table(out, json_lines=as_json) as writer:
-        for batch in read_batches(file, options=flags.options(recipe=model), batch_rows=20_000):
-            rejected = None
-            if columns is not None:
-                row = np.zeros(len(model.vocabulary_))
-                row[columns] = 1.0
-                rejected = sp.csr_matrix(np.ones((len(batch), 1))) @ sp.csr_matrix(row)
-            writer.write(suggestion_table(batch, *model.suggest_batch(batch, rejected, number)))
+        for batch in read_batches(file, options=flags.options(recipe=asked.model), batch_rows=20_000):
+            writer.write(asked.table(batch))
             n_items += len(batch)
             n_unknown += batch.summary["unknown_features"]
             n_without += batch.summary["empty_rows"]
@@ -100,33 +160,28 @@ def suggest_for_each(
         message(f"{n_without:,} items have no feature that is known, and no suggestions")
 
 
-def suggestion_table(batch: Any, features: Any, probabilities: Any) -> Any:
-    """One row per suggestion; items without a known feature get none, as nothing speaks for them."""
-    import numpy as np
-    import pyarrow as pa
+def hidden_amount(text: str) -> str | float:
+    """``--hidden`` as the models take it; they refuse what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
-    is_one = (features >= 0) & (np.diff(batch.X.indptr) > 0)[:, None]
-    rows, ranks = np.nonzero(is_one)
-    return pa.table(
-        {
-            "item": pa.array(np.asarray(batch.ids)[rows]),
-            "rank": ranks + 1,
-            "feature": batch.vocabulary.strings.take(pa.array(features[is_one])).cast(pa.string()),
-            "probability": probabilities[is_one].astype(np.float64),
-        }
-    )
+
+def main_reason(suggestion: Suggestion) -> str:
+    """The largest part of the probability, and what led there."""
+    if not suggestion.reasons:
+        return ""
+    first = max(suggestion.reasons, key=lambda reason: reason.share)
+    led = f", led by {', '.join(first.because[:3])}" if first.because and first.because != [first.name] else ""
+    return f"{first.share:.0%} from {first.name}{led}"
 
 
 def print_suggestions(suggestions: list[Suggestion]) -> None:
-    """Probability, feature, and the cluster and given features that led to it."""
+    """Probability, feature, and the main reason."""
     from shoal.cli.output import shown
 
     names = [shown(suggestion.name) for suggestion in suggestions]
     width = max(map(len, names), default=0)
     for name, suggestion in zip(names, suggestions, strict=True):
-        why = ""
-        if suggestion.reasons:
-            first = suggestion.reasons[0]
-            led = f", led by {', '.join(first.because[:3])}" if first.because else ""
-            why = shown(f"{first.share:.0%} from {first.name}{led}")
-        print(f"{suggestion.probability:7.1%}  {name:<{width}}  {why}".rstrip())
+        print(f"{suggestion.probability:7.1%}  {name:<{width}}  {shown(main_reason(suggestion))}".rstrip())

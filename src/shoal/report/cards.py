@@ -46,7 +46,7 @@ class ClusterCard:
 def cluster_cards(
     model: Estimator, dataset: Any = None, *, n_features: int = 10, n_items: int = 5
 ) -> list[ClusterCard]:
-    """Describe every cluster of a fitted model, largest first.
+    """Describe every cluster of a fitted model, largest first; a model without clusters has none.
 
     Parameters
     ----------
@@ -68,6 +68,8 @@ def cluster_cards(
     [(3, 'feature 3, feature 2', '2'), (2, 'feature 0, feature 1', '0')]
     """
     check_is_fitted(model)
+    if not hasattr(model, "labels_"):
+        return []
     ids = np.asarray(model.reported_cluster_ids())
     rows = _LearnedRows.of(model, dataset)
     sizes = _sizes(model, ids, rows.labels)

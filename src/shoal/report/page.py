@@ -18,7 +18,7 @@ import numpy as np
 import shoal
 from shoal.atomic import atomic_write
 from shoal.base import Estimator
-from shoal.errors import BadSource
+from shoal.errors import BadInput, BadSource
 from shoal.report.cards import ClusterCard, cluster_cards
 from shoal.report.plots import as_svg, cohesion_plot, size_plot, typicality_plot
 
@@ -40,6 +40,8 @@ def write_report(
     ``dataset`` is the data the model was fitted on (for item names, life spans and the data summary);
     ``timings`` are seconds by name, shown beside the parameters.
     """
+    if not hasattr(model, "labels_"):
+        raise BadInput(f"a {type(model).__name__} has no clusters to report.")
     cards = cluster_cards(model, dataset, n_features=n_features, n_items=n_items)
     page = resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")
     parts = {

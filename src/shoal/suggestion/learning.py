@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.hidden_entries import Hidden, expected_hidden
 from shoal.suggestion.calibration import fit_calibration
 from shoal.suggestion.candidate_kernels import FACTOR, LOG_FACTOR
 from shoal.suggestion.factors import Factors, fit_factors, no_factors
-from shoal.suggestion.hidden import expected_hidden
 from shoal.suggestion.logistic import fit_logistic
 from shoal.suggestion.model import Queries, SuggestionModel, empty_model, postings_of
 from shoal.suggestion.ranking import best_of, predictors_of, ridge_lists, scores_of
@@ -27,7 +27,7 @@ from shoal.suggestion.statistics import SuggestionStats, merge, without
 PENALTIES = (3.0, 30.0, 300.0)
 MOST_SCORED = 1000  # rows that choose the penalty
 TOLERANCE = 0.7  # standard errors of the paired difference within which a larger penalty is taken
-OTHER_PROTOCOLS = (0.3, 0.5, 0.7, 0.85, "one")  # each sample row is used twice: a third hidden, and one of these
+OTHER_PROTOCOLS = (0.7, 0.5, 0.3, 0.15, "one")  # each sample row is used twice: a third hidden, and one of these
 GROWTH = 1.2  # weights are learned again when the rows have grown by this factor since
 WEIGHT_PENALTY = 1.0
 LIST_LENGTH = 10
@@ -85,7 +85,7 @@ def draw_sample(stats: SuggestionStats, n_sample: int, exact: bool, seed: int) -
     chosen = np.sort(rng.permutation(long_enough)[:most])
     rows = np.concatenate([chosen, chosen])
     other = [OTHER_PROTOCOLS[k] for k in rng.integers(0, len(OTHER_PROTOCOLS), chosen.size)]
-    protocols: list[str | float] = [*["third"] * chosen.size, *other]
+    protocols: list[Hidden] = [*["third"] * chosen.size, *other]
     given = []
     for row, protocol in zip(rows, protocols, strict=True):
         entries = rng.permutation(stats.row_features[stats.row_ptr[row] : stats.row_ptr[row + 1]])
@@ -100,22 +100,22 @@ def draw_sample(stats: SuggestionStats, n_sample: int, exact: bool, seed: int) -
     return Sample(rows, Queries(sets, sp.csr_matrix(sets.shape), own, log_hidden, fold), stats.rows()[rows])
 
 
-def _log_hidden(lengths: np.ndarray, n_given: np.ndarray, protocols: list[str | float]) -> np.ndarray:
+def _log_hidden(lengths: np.ndarray, n_given: np.ndarray, protocols: list[Hidden]) -> np.ndarray:
     """What each query is expected to miss, by the protocol that made it."""
     log_hidden = np.zeros(n_given.size)
     for protocol in ("third", *OTHER_PROTOCOLS):
         here = np.array([one == protocol for one in protocols], bool)
-        log_hidden[here] = np.log(expected_hidden(lengths, n_given[here], protocol))
+        log_hidden[here] = np.log(expected_hidden(np.arange(lengths.size), lengths, n_given[here], protocol))
     return log_hidden
 
 
-def n_hidden(length: int, protocol: str | float, rng: np.random.Generator) -> int:
+def n_hidden(length: int, protocol: Hidden, rng: np.random.Generator) -> int:
     """How many of a row's entries to hide."""
     if protocol == "third":
         return max(1, length // 3)
     if protocol == "one":
         return 1
-    return int(length - rng.binomial(length, float(protocol)))
+    return int(rng.binomial(length, float(protocol)))
 
 
 def choose_penalty(model: SuggestionModel, sample: Sample) -> tuple[float, Ridge]:

@@ -20,7 +20,7 @@ from shoal.base import (
 )
 from shoal.engine import fold
 from shoal.errors import BadInput, CannotMerge
-from shoal.suggestion.hidden import check_hidden, expected_hidden
+from shoal.hidden_entries import check_hidden, expected_hidden
 from shoal.suggestion.learning import learn, update
 from shoal.suggestion.model import Queries, Settings, SuggestionModel, empty_model, new_queries
 from shoal.suggestion.names import columns_of
@@ -184,11 +184,19 @@ class Suggester(Estimator):
             self.row_clusters_ = np.concatenate([before, labels])
 
     def _clusters_of(self, rows: sp.csr_matrix) -> np.ndarray:
-        """The cluster of each row, by the fitted model; columns that are new since it was fitted are left out."""
+        """The cluster of each row, by the fitted model; columns that it does not know are left out.
+
+        Columns are matched by name where both have names.
+        """
         clusters = self.clusters
         width = getattr(clusters, "n_features_in_", None)
         if not isinstance(clusters, Estimator) or width is None:
             raise BadInput("clusters is not a fitted shoal model; fit it first, or leave it out.")
+        if getattr(self, "vocabulary_", None) is not None and getattr(clusters, "vocabulary_", None) is not None:
+            from shoal.data import Dataset
+
+            named = Dataset(rows, self.vocabulary_)
+            return np.asarray(clusters.predict(named), dtype=np.int64)  # type: ignore[attr-defined]
         if width > rows.shape[1]:
             raise BadInput(
                 f"clusters was fitted on {width:,} features and these rows have {rows.shape[1]:,}. "
@@ -261,8 +269,8 @@ class Suggester(Estimator):
             How many suggestions.
         hidden : {"third", "one"} or float
             How the given features came about, which decides how many are hidden: "third": a third of the whole set is
-            hidden; "one": exactly one is; a number below 1: each feature is seen with this probability; a number of
-            1 or more: so many are hidden.
+            hidden; "one": exactly one is; a number below 1: each feature is, with this probability; a number of 1 or
+            more: so many are.
         """
         query, unknown = self._query(observed, rejected, hidden)
         features, _ = ranked(self.model_, query, check_int("n", n), n_threads=1)
@@ -327,7 +335,8 @@ class Suggester(Estimator):
         return self._queries(sets[0], sets[1], hidden), given.unknown + no.unknown
 
     def _queries(self, given: sp.csr_matrix, refused: sp.csr_matrix, hidden: Any) -> Queries:
-        expected = expected_hidden(self.model_.stats.lengths(), np.diff(given.indptr), check_hidden(hidden))
+        n_rows = self.model_.stats.lengths()
+        expected = expected_hidden(np.arange(n_rows.size), n_rows, np.diff(given.indptr), check_hidden(hidden))
         return new_queries(given, refused, np.log(expected))
 
     def _row_groups(self) -> RowGroups:
