@@ -8,7 +8,7 @@
 it is loaded, asked, taught and saved. Right is: refused with a ShoalError, or used. Wrong is: a crash, a hang, an error
 that is not shoal's own (an IndexError of a kernel with bounds checks among them).
 
-``estimators``: tools/fuzz_estimators.py.
+``files``: tools/fuzz_files.py. ``estimators``: tools/fuzz_estimators.py.
 
 Each trial runs in a forked process with a limit of time and memory. Run it with NUMBA_BOUNDSCHECK=1, as ``make fuzz``
 does, to notice what would go unnoticed. Every wrong trial is printed with the seed that makes it again
@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import Any
 
 import fuzz_estimators
+import fuzz_files
 import numpy as np
 import scipy.sparse as sp
 
@@ -48,7 +49,7 @@ LEAVES: tuple[Any, ...] = (None, True, -1, 0, 2**40, 1e300, "", "text", [], {}, 
 def main() -> int:
     """Run trials and report."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("target", choices=["model-files", "estimators"])
+    parser.add_argument("target", choices=["model-files", "files", "estimators"])
     parser.add_argument("--minutes", type=float, default=1.0)
     parser.add_argument("--trials", type=int, default=10**9)
     parser.add_argument("--seed", type=int, default=0)
@@ -61,35 +62,46 @@ def main() -> int:
 
 
 def run(folder: Path, options: argparse.Namespace) -> int:
-    """Trials in turn over the models; 1 if one was wrong."""
-    if options.target == "estimators":
-        names = options.models.split(",") if options.models else list(fuzz_estimators.NAMES)
-        wrong = 0
-        fuzz_estimators.compile_kernels(names)
-    else:
-        wanted = options.models.split(",") if options.models else list(MAKERS)
-        names = [name for name in wanted if prepare(name, folder)]
-        wrong = len(wanted) - len(names)
+    """Trials in turn over the models or formats; 1 if one was wrong."""
+    wanted = options.models.split(",") if options.models else list(TARGETS[options.target])
+    names, work = prepared(options.target, wanted, folder)
+    wrong = len(wanted) - len(names)
     counts: dict[str, collections.Counter[str]] = {name: collections.Counter() for name in names}
     end = time.monotonic() + 60 * options.minutes
     for seed in range(options.seed, options.seed + options.trials if names else options.seed):
         if time.monotonic() > end:
             break
         name = names[seed % len(names)]
-        if options.target == "estimators":
-            outcome, detail = in_fork(partial(fuzz_estimators.trial, name, seed))
-        else:
-            outcome, detail = in_fork(partial(trial, name, folder, seed))
+        outcome, detail = in_fork(partial(work, name, seed))
         counts[name][outcome] += 1
         if outcome not in ("refused", "used", "refused later"):
             wrong += 1
             print(f"seed {seed} {name}: {outcome}: {detail}", flush=True)
-            if options.keep is not None and options.target == "model-files":
-                options.keep.mkdir(parents=True, exist_ok=True)
-                shutil.copy(folder / "changed.shoal", options.keep / f"{name}-{seed}.shoal")
+            if options.keep is not None:
+                keep(folder, options.keep / f"{name}-{seed}")
     for name, found in counts.items():
         print(json.dumps({"target": options.target, "model": name, "trials": found.total(), **found}), flush=True)
     return 1 if wrong else 0
+
+
+def prepared(target: str, wanted: list[str], folder: Path) -> tuple[list[str], Callable[[str, int], tuple[str, str]]]:
+    """What can be tried, with its kernels compiled before any process is forked, and one trial of it."""
+    if target == "estimators":
+        fuzz_estimators.compile_kernels(wanted)
+        return wanted, fuzz_estimators.trial
+    if target == "files":
+        fuzz_files.prepare(folder)
+        return wanted, lambda name, seed: fuzz_files.trial(name, folder, seed)
+    return [name for name in wanted if prepare(name, folder)], lambda name, seed: trial(name, folder, seed)
+
+
+def keep(folder: Path, name: Path) -> None:
+    """The file of a trial that was wrong."""
+    name.parent.mkdir(parents=True, exist_ok=True)
+    changed = [path for path in folder.glob("changed.*") if path.is_file()]
+    if changed:
+        newest = max(changed, key=lambda path: path.stat().st_mtime)
+        shutil.copy(newest, name.with_name(name.name + "".join(newest.suffixes)))
 
 
 def in_fork(work: Callable[[], tuple[str, str]]) -> tuple[str, str]:
@@ -102,7 +114,9 @@ def in_fork(work: Callable[[], tuple[str, str]]) -> tuple[str, str]:
         resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         try:
-            os.write(writer, json.dumps(work()).encode()[:60_000])
+            os.write(writer, json.dumps([part[:3_000] for part in work()]).encode())
+        except BaseException:
+            os.write(writer, json.dumps(["error of the trial", last_lines()]).encode())
         finally:
             os._exit(0)
     os.close(writer)
@@ -170,6 +184,7 @@ MAKERS = (
     "densities",
     "suggester",
 )
+TARGETS = {"model-files": MAKERS, "files": fuzz_files.NAMES, "estimators": fuzz_estimators.NAMES}
 
 
 def prepare(name: str, folder: Path) -> bool:

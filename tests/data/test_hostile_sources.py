@@ -271,3 +271,13 @@ def test_the_parts_of_a_table_do_not_share_a_vocabulary(tmp_path):
     assert dataset.rows([0]).vocabulary == dataset.vocabulary
     grown = list(shoal.read_batches({"tags": [["c"]]}, recipe=dataset, grow=True))
     assert (len(dataset.vocabulary), len(grown[0].vocabulary)) == (2, 3)
+
+
+def test_json_that_is_one_column_when_it_is_read_to_its_end(tmp_path):
+    """DuckDB takes an array with Infinity or mixed values as one column: the columns of the sample were forgotten."""
+    rows = '{"id": "a0", "tags": ["red"], "when": Infinity}, {"id": "a1", "tags": ["fox"], "when": [1.5, "x"]}'
+    (tmp_path / "a.json").write_text(f"[{rows}]")
+    with pytest.raises(BadInput):
+        shoal.read(tmp_path / "a.json", item="id", time="when")
+    with pytest.raises(BadInput, match="no column 'w'"):
+        shoal.read(tmp_path / "a.json", item="w", owner="owner")

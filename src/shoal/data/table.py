@@ -116,8 +116,11 @@ class Table:
             return column
         if self.is_json and self.files is not None:
             # A key may first appear after the rows that were sampled.
+            before = self.query, self.columns
             self.query = f"FROM {json_scan(self.files, sample=-1)}"
-            self.described()
+            if not before[1].keys() <= self.described().columns.keys():
+                # DuckDB takes rows that are no objects, or hold Infinity, as one column called json.
+                self.query, self.columns = before
             if self._find(column) or self._find_json_key(column):
                 return column
         folded: dict[str, list[str]] = {}
