@@ -22,8 +22,9 @@ bench: $(VENV)/.bench-ready   ## speed, memory and quality beside the rivals; re
 	$(BIN)/python benchmarks/run.py
 
 MINUTES ?= 10
-fuzz: $(VENV)/.test-ready   ## odd model files, matrices and options for MINUTES=10 each, with bounds checks in the kernels
+fuzz: $(VENV)/.test-ready   ## odd model files, tables and options for MINUTES=10 each, with bounds checks in the kernels
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py model-files --minutes $(MINUTES) --seed $$(date +%s) --keep fuzz-failures
+	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py files --minutes $(MINUTES) --seed $$(date +%s) --keep fuzz-failures
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py estimators --minutes $(MINUTES) --seed $$(date +%s)
 
 dist: $(VENV)/.test-ready   ## a wheel that brings its kernels compiled for this platform; some 4 minutes

@@ -97,7 +97,7 @@ def read(path: Path, options: dict[str, Any]) -> int:
 
 def places_of(recipe: Any, options: dict[str, Any]) -> dict[str, Any]:
     """What has to be given anew with a recipe: how the file is written."""
-    return {name: options[name] for name in ("format", "quote", "encoding") if name in options}
+    return {name: options[name] for name in ("format", "quote", "encoding", "max_features") if name in options}
 
 
 def check(dataset: Any) -> None:
@@ -285,8 +285,8 @@ def svmlight_file(rng: np.random.Generator, changes: int) -> tuple[bytes, str]:
     ]
     odd = (
         "", "#", "# x", "1", "x 1:1", "1 0:1", "1 -1:1", "1 99999999999999999999:1", "1 3000000000:1", "1 1:nan",
-        "1 1:inf", "1 1:-1", "1 1:1e308 1:1e308", "1 2:1 1:1", "1 1:1 1:1", "1 1", "1 :1", "1 1:", "1 qid:2 1:1", "1,2 1:1",
-        "nan 1:1", "1 1:1 # note", "1 1:x", "1 1.5:1", "1\t1:1", "1 1:1\x00",
+        "1 1:inf", "1 1:-1", "1 1:1e308 1:1e308", "1 2:1 1:1", "1 1:1 1:1", "1 1", "1 :1", "1 1:", "1 qid:2 1:1",
+        "1,2 1:1", "nan 1:1", "1 1:1 # note", "1 1:x", "1 1.5:1", "1\t1:1", "1 1:1\x00",
     )  # fmt: skip
     said = [str(rng.choice(odd)) for _ in range(changes)]
     for line in said:

@@ -7,11 +7,14 @@ Kernels release the interpreter lock, so plain threads are enough.
 from __future__ import annotations
 
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from numbers import Integral
-from typing import TypeVar
+from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from shoal.errors import BadInput
 
@@ -78,3 +81,55 @@ def ordered_map(
             waiting.append(pool.submit(function, item))
         while waiting:
             yield waiting.popleft().result()
+
+
+class SharedLock:
+    """Many threads may ask at once, or one may learn. Neither nests; one that waits to learn goes before new askers."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._asking = 0
+        self._learning = False
+        self._waiting = 0
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """Shared with other askers."""
+        with self._changed:
+            self._changed.wait_for(lambda: not (self._learning or self._waiting))
+            self._asking += 1
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._asking -= 1
+                self._changed.notify_all()
+
+    @contextmanager
+    def learning(self) -> Iterator[None]:
+        """Alone."""
+        with self._changed:
+            self._waiting += 1
+            try:
+                self._changed.wait_for(lambda: not (self._learning or self._asking))
+                self._learning = True
+            finally:
+                self._waiting -= 1
+                self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._learning = False
+                self._changed.notify_all()
+
+
+_locks: WeakKeyDictionary[Any, SharedLock] = WeakKeyDictionary()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_locks.clear)  # those who held them are not in the child
+
+
+def lock_of(model: Any) -> SharedLock:
+    """The lock of a model that learns in place. It is kept beside the model, which is copied, pickled and stored."""
+    lock = _locks.get(model)
+    return lock if lock is not None else _locks.setdefault(model, SharedLock())

@@ -159,3 +159,19 @@ def test_wrong_options_are_named():
         BernoulliMixture(301).fit(X)
     with pytest.raises(AttributeError, match="partial_fit"):
         BernoulliMixture(3, inference="em").partial_fit(X)
+
+
+@pytest.mark.parametrize("inference", ["adf", "em"])
+def test_weights_that_cannot_be_counted_are_refused(inference):
+    """A weight is how often a row came; 1e300 made every probability NaN. Small ones are rows that hardly came."""
+    X = sp.csr_matrix(np.kron(np.eye(3), np.ones((8, 4))))
+    model = BernoulliMixture(3, inference=inference, random_state=0)
+    for weight in (1e300, 1e17):
+        with pytest.raises(BadInput, match="Divide them all by the largest"):
+            model.fit(X, sample_weight=np.full(24, weight))
+        with pytest.raises(BadInput, match="Divide them all by the largest"):
+            BernoulliMixture(3, inference=inference, random_state=0).fit(X).accumulate(X, np.full(24, weight))
+    for weight in (1e-300, 1e-10, 1e12):
+        model.fit(X, sample_weight=np.full(24, weight))
+        assert np.isfinite(model.predict_proba(X)).all()
+        assert np.isfinite(model.score_samples(X)).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import lzma
 import os
 import subprocess
@@ -281,3 +282,18 @@ def test_json_that_is_one_column_when_it_is_read_to_its_end(tmp_path):
         shoal.read(tmp_path / "a.json", item="id", time="when")
     with pytest.raises(BadInput, match="no column 'w'"):
         shoal.read(tmp_path / "a.json", item="w", owner="owner")
+
+
+def test_json_that_fails_only_when_it_is_read(tmp_path):
+    """The kind of a key is found in a pass over all rows, whose errors were DuckDB's own."""
+    rows = [{"id": "a"}] * 30 + [{"id": ["a", None]}]
+    text = "\n".join(json.dumps(row) for row in rows) + "\n" + "[1, 2]\n"
+    (tmp_path / "a.jsonl").write_text(text)
+    with pytest.raises((BadInput, BadSource)):
+        shoal.read(tmp_path / "a.jsonl", item="id", text="id")
+
+
+def test_a_matrix_of_billions_of_columns_is_not_named_by_numbers(tmp_path):
+    np.savez(tmp_path / "m.npz", data=[1.0], indices=[5], indptr=[0, 1], shape=[1, 2**31 - 1], format=b"csr")
+    with pytest.raises(BadInput, match="2,147,483,647 columns"):
+        shoal.read(tmp_path / "m.npz")

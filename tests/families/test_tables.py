@@ -216,3 +216,16 @@ def test_rows_that_are_proportions() -> None:
     assert NUMBER_PRIOR[0] > 0
     with pytest.raises(BadInput, match="Divide each row by its sum"):
         model.predict(2 * X)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e160])
+def test_columns_of_any_size_and_values_far_from_all_others(unit):
+    """A value 1e300 deviations away had NaN for its probabilities: its square is no number."""
+    rng = np.random.default_rng(0)
+    truth = rng.integers(0, 3, 60)
+    table = {"a": (truth * 9 + rng.normal(size=60)) * unit, "b": rng.normal(size=60)}
+    model = ExponentialFamilyMixture(5, family="mixed", n_sweeps=6, random_state=0).fit(table)
+    assert adjusted_rand_score(truth, model.labels_) > 0.9
+    far = {"a": np.array([1e300, -1e300, 0.0, 1e-300, np.nan]), "b": np.array([0.0, 1e300, -1e308, 1.0, np.nan])}
+    np.testing.assert_allclose(model.predict_proba(far).sum(axis=1), 1.0)
+    assert np.isfinite(model.score_samples(far)).all()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -77,3 +78,16 @@ def test_a_title_that_looks_like_a_placeholder_stays_a_title(tmp_path, open_page
     model = SphericalKMeans(2, random_state=0).fit(sp.csr_matrix([[1.0, 0], [2, 0], [0, 1]]))
     page = open_page(write_report(tmp_path / "r.html", model, title="@@CARDS@@"))
     assert page.locator("h1").inner_text() == "@@CARDS@@"
+
+
+@pytest.mark.parametrize("name", ["mixture", "stream"])
+def test_names_with_dollar_signs_are_drawn_as_they_are(tmp_path, name):
+    """Matplotlib reads what is between two of them as mathematics, and fails."""
+    import shoal
+
+    X = sp.csr_matrix(np.kron(np.eye(3), np.ones((10, 4))))
+    data = shoal.data.Dataset(X, [f"$5_$6^{column}$" for column in range(12)], times=1.6e9 + np.arange(30) * 3600.0)
+    made = {"mixture": shoal.ExponentialFamilyMixture(4, n_sweeps=4, random_state=0),
+            "stream": shoal.TimeSensitiveMixture(random_state=0)}  # fmt: skip
+    write_report(tmp_path / "r.html", made[name].fit(data), data)
+    assert "$5_$6^0$" in (tmp_path / "r.html").read_text()

@@ -114,3 +114,16 @@ def test_datetimes_are_seconds():
     times = np.array(["2019-04-01T00:00:00", "2019-04-01T00:00:01", "2019-04-01T00:00:01.5"], dtype="datetime64[ms]")
     model = TimeSensitiveMixture(inference=QUICK, random_state=0).fit(np.eye(3), times=times)
     np.testing.assert_allclose(np.diff(model.all_times_), [1.0, 0.5])
+
+
+@pytest.mark.parametrize("evidence", [5, "x", [None], [("owner:", 1.0)]])
+def test_evidence_that_is_none_is_refused(evidence):
+    with pytest.raises(BadInput, match="evidence is"):
+        TimeSensitiveMixture(evidence=evidence).fit(np.eye(3))
+
+
+@pytest.mark.parametrize("items", [sp.eye(3).tocsr(), [[0, 1]], "ab", [0.5], None, [None]])
+def test_items_to_split_off_are_places(items):
+    model = TimeSensitiveMixture(random_state=0).fit(np.eye(3)[[0, 0, 1, 1]])
+    with pytest.raises(BadInput, match=r"items is|no live cluster"):
+        model.split_cluster(int(model.cluster_ids_[0]), items)

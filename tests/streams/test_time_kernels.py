@@ -72,6 +72,8 @@ def test_units_and_half_lives():
     [
         (lambda: ExponentialKernel(-1.0), "rate"),
         (lambda: ExponentialKernel(1.0, half_life=2.0), "half_life"),
+        (lambda: ExponentialKernel(half_life=0.0), "half_life"),
+        (lambda: ExponentialKernel(half_life="nan"), "half_life|duration"),
         (lambda: PowerKernel(0.0), "scale"),
         (lambda: PeriodicKernel(7.0, sharpness=-1.0), "sharpness"),
         (lambda: seconds("three moons"), "duration"),

@@ -36,6 +36,7 @@ from shoal.bernoulli.stream_fit import StreamLearner, StreamState, empty_state, 
 from shoal.errors import BadInput, CannotMerge
 
 SEED_ROWS = 2000  # rows that EM's seeds are chosen from, at least
+MOST_REPETITIONS = 1e15  # beyond it a sum of weights no longer changes by one
 
 
 def _can_learn_more(model: BernoulliMixture) -> bool:
@@ -307,7 +308,7 @@ class BernoulliMixture(FittedProfiles):
     def accumulate(self, X: Any, sample_weight: Any = None) -> Delta:
         """What these rows would teach the model, which stays as it is. Apply with :meth:`update`."""
         rows = self._rows(X)
-        weights = validate_weights(sample_weight, rows.shape[0])
+        weights = repetitions(validate_weights(sample_weight, rows.shape[0]))
         delta, _ = accumulate(Block(rows, weights), self.profiles_)
         return delta._replace(ids=self.roster_.ids.copy(), seen=seen_in(rows, weights))
 
@@ -388,4 +389,16 @@ def some_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     weights = validate_weights(sample_weight, n_rows)
     if n_rows and not weights.any():
         raise BadInput("every sample_weight is zero, so there is nothing to learn; give some row a positive weight.")
+    return repetitions(weights)
+
+
+def repetitions(weights: np.ndarray) -> np.ndarray:
+    """Weights that can be counted: a weight is how often a row came, and beliefs hold the sums."""
+    with np.errstate(over="ignore"):
+        total = float(weights.sum())
+    if total > MOST_REPETITIONS:
+        raise BadInput(
+            f"the sample weights add up to {total:g}; a weight is how often a row came, and "
+            f"{MOST_REPETITIONS:g} is the most that can be counted. Divide them all by the largest."
+        )
     return weights

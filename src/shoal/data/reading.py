@@ -25,6 +25,8 @@ from shoal.data.vocabulary import Vocabulary
 from shoal.errors import BadInput
 from shoal.progress import task
 
+MOST_NUMBERED = 20_000_000  # columns of a matrix that are named by their numbers, in about 2 GB
+
 
 def read(
     source: Any,
@@ -118,6 +120,11 @@ def read_matrix(matrix: Matrix, plan: ReadPlan) -> Dataset:
         role, name = next(iter(plan.options.columns.items()))
         raise BadInput(f"{matrix.name} is a matrix without column names, but {role}={name!r} is given. Leave it out.")
     X, given = checked_cells(matrix), plan.vocabulary
+    if given is None and X.shape[1] > MOST_NUMBERED:
+        raise BadInput(
+            f"{matrix.name} has {X.shape[1]:,} columns, too many to name each by its number. Keep those that are used "
+            "(X[:, X.getnnz(axis=0) > 0]), or give the matrix itself to a model."
+        )
     if given is not None and len(given) < X.shape[1]:
         raise BadInput(
             f"{matrix.name} has {X.shape[1]:,} columns, but the vocabulary names {len(given):,}. A matrix is nameless, "

@@ -79,7 +79,7 @@ class Table:
             return table
         table.query = f"FROM {json_scan(files) if files.format in ('json', 'jsonl') else parquet_scan(files)}"
         if files.format == "parquet":
-            table.n_rows = int(table.run(f"SELECT count(*) {table.query}").fetchall()[0][0])
+            table.n_rows = int(table.fetch(f"SELECT count(*) {table.query}")[0][0])
         return table.described()
 
     @classmethod
@@ -100,7 +100,7 @@ class Table:
         return table.described()
 
     def described(self) -> Table:
-        rows = self.run(f"DESCRIBE SELECT * FROM ({self.query})").fetchall()
+        rows = self.fetch(f"DESCRIBE SELECT * FROM ({self.query})")
         self.columns = {name: kind for name, kind, *_ in rows}
         return self
 
@@ -158,7 +158,7 @@ class Table:
         """A key that DuckDB shows under another name, since it differs from an earlier one in case alone."""
         assert self.files is not None
         query = f"SELECT count({quoted(key)}) FROM {json_scan(self.files, {key: 'JSON'})}"
-        if not self.run(query).fetchall()[0][0]:
+        if not self.fetch(query)[0][0]:
             return False
         self.columns[key] = "JSON"
         return True
@@ -184,7 +184,7 @@ class Table:
         assert self.files is not None
         scan = json_scan(self.files, {column: "JSON"})
         sql = f"SELECT json_type({quoted(column)}) AS kind, count(*) FROM {scan} WHERE kind IS NOT NULL GROUP BY kind"
-        kinds = {kind: n for kind, n in self.run(sql).fetchall() if kind != "NULL"}
+        kinds = {kind: n for kind, n in self.fetch(sql) if kind != "NULL"}
         if "OBJECT" in kinds:
             return "nested"
         if "ARRAY" not in kinds:
@@ -248,24 +248,19 @@ class Table:
         moment, number = self._moment_and_number(request)
         bare = f"CASE WHEN {moment} IS NULL THEN {number} END"
         sql = f"SELECT min({bare}), max({bare}), count({moment}) FROM ({self._scan([request])})"
-        least, most, n_moments = self.run(sql).fetchall()[0]
+        least, most, n_moments = self.fetch(sql)[0]
         return None if least is None else unit_of_numbers(request.column, float(least), float(most), n_moments)
 
     def sample(self, requests: Iterable[ColumnRequest], n_rows: int = 1000) -> list[tuple[Any, ...]]:
         """The first rows, as Python values."""
         requests = list(requests)
         expressions = [self._cast(one, at)[0][0] for at, one in enumerate(requests)]
-        try:
-            return self.run(f"SELECT {', '.join(expressions)} FROM ({self._scan(requests)}) LIMIT {n_rows}").fetchall()
-        except (BadInput, BadSource):
-            raise
-        except Exception as error:
-            raise self.explained(error) from None
+        return self.fetch(f"SELECT {', '.join(expressions)} FROM ({self._scan(requests)}) LIMIT {n_rows}")
 
     def count_rows(self) -> int:
         """How many rows there are; a pass over the rows where no file says so."""
         if self.n_rows is None:
-            self.n_rows = int(self.run(f"SELECT count(*) FROM ({self.query})").fetchall()[0][0])
+            self.n_rows = int(self.fetch(f"SELECT count(*) FROM ({self.query})")[0][0])
         return self.n_rows
 
     def _scan(self, requests: list[ColumnRequest]) -> str:
@@ -349,6 +344,13 @@ class Table:
     def run(self, sql: str) -> duckdb.DuckDBPyRelation:
         try:
             return self.connection.sql(sql)
+        except Exception as error:
+            raise self.explained(error) from None
+
+    def fetch(self, sql: str) -> list[tuple[Any, ...]]:
+        """All rows of a query; many errors show only when rows are fetched."""
+        try:
+            return self.run(sql).fetchall()
         except Exception as error:
             raise self.explained(error) from None
 

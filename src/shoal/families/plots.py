@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.families.hierarchy import linkage_of
-from shoal.plotting import BLUE, GREY, figure
+from shoal.plotting import BLUE, GREY, figure, plain_text
 
 if TYPE_CHECKING:
     from shoal.families.inspection import FittedMixture
@@ -36,7 +36,7 @@ def tree_plot(model: FittedMixture, n_leaves: int = MOST_LEAVES) -> Any:
     axes.set_xlabel("log marginal lost by joining (nats)")
     axes.set_xscale("symlog", linthresh=1.0)
     axes.spines["left"].set_visible(False)
-    return drawn
+    return plain_text(drawn)
 
 
 def _names(model: FittedMixture, groups: np.ndarray) -> list[str]:

@@ -12,6 +12,8 @@ from shoal.base import Estimator, TopFeatures
 from shoal.errors import BadInput
 from shoal.report.naming import N_CANDIDATES, contrasts, distinctive, unique_names
 
+LARGEST_SIZE = 2.0**53
+
 
 @dataclass(frozen=True)
 class FeatureFact:
@@ -165,7 +167,7 @@ def _sizes(model: Estimator, ids: np.ndarray, labels: np.ndarray) -> np.ndarray:
         place = {id_: at for at, id_ in enumerate(np.asarray(model.cluster_ids_).tolist())}
         for at, id_ in enumerate(ids.tolist()):
             if id_ in place:
-                sizes[at] = round(float(learned[place[id_]]))
+                sizes[at] = round(min(float(learned[place[id_]]), LARGEST_SIZE))  # weights may be of any size
     return sizes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from shoal.plotting import BLUE, GREY, figure
+from shoal.plotting import BLUE, GREY, figure, plain_text
 from shoal.report.cards import ClusterCard
 
 
@@ -72,7 +72,7 @@ def cohesion_plot(cards: list[ClusterCard], meaning: str) -> Any:
 def as_svg(drawn: Any, title: str) -> str:
     """The figure as SVG text to be put into a page, with a title for screen readers."""
     out = io.StringIO()
-    drawn.savefig(out, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
+    plain_text(drawn).savefig(out, format="svg", dpi=150, metadata={"Date": None, "Creator": None})
     text = out.getvalue()
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,10 @@ def revive(stream: Stream, cluster: int) -> None:
 
 def numbers_of(items: Any, order: np.ndarray, first: int) -> np.ndarray:
     """Places in ``labels_`` as numbers of arrival."""
-    asked = np.atleast_1d(np.asarray(items, dtype=np.int64))
+    asked = np.atleast_1d(np.asarray(items if isinstance(items, Sequence | np.ndarray | int | np.integer) else [None]))
+    if asked.ndim != 1 or (asked.size and asked.dtype.kind not in "iu"):
+        raise BadInput(f"items is {items!r:.80}; give the places of messages in labels_, such as [0, 5].")
+    asked = asked.astype(np.int64)
     if asked.size and (asked.min() < 0 or (order.size and asked.max() >= order.size)):
         raise BadInput(f"items run from {asked.min()} to {asked.max()}; they are places in labels_.")
     return np.asarray(order[asked]) if order.size else asked + first

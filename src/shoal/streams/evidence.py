@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from shoal.base import storable
+from shoal.base import check_real, storable
 from shoal.data import Vocabulary
 from shoal.errors import BadInput
 
@@ -34,8 +34,19 @@ class Evidence:
     strength: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (self.weight > 0 and self.strength > 0):
-            raise BadInput(f"{self!r}: weight and strength must be above 0.")
+        if not isinstance(self.prefix, str):
+            raise BadInput(f"prefix is {self.prefix!r}; it must be the text that column names begin with.")
+        for name in ("weight", "strength"):
+            check_real(name, getattr(self, name), minimum=0, strict=True)
+
+
+def as_evidence(given: Any) -> tuple[Evidence, ...]:
+    """A sequence of kinds of evidence."""
+    kinds = tuple(given) if isinstance(given, Iterable) else (given,)
+    wrong = next((kind for kind in kinds if not isinstance(kind, Evidence)), None)
+    if wrong is not None or not isinstance(given, Iterable):
+        raise BadInput(f"evidence is {given!r:.80}; it must be a list of Evidence, such as [Evidence('owner:')].")
+    return kinds
 
 
 def with_evidence(

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from shoal.base import check_choice, check_random_state, check_real
 from shoal.errors import BadInput
 from shoal.streams import base_measures
-from shoal.streams.evidence import Evidence, blocks_of
+from shoal.streams.evidence import Evidence, as_evidence, blocks_of
 from shoal.streams.history import History
 from shoal.streams.inference.batch import Learned
 from shoal.streams.inference.rate_learning import typical_gap
@@ -56,7 +56,7 @@ class Setup:
             model.base,
             model.strength,
             float(model.drift),
-            tuple(model.evidence),
+            as_evidence(model.evidence),
             as_inference(model.inference),
             as_granularity(model.granularity),
             int(check_random_state(model.random_state).integers(0, 2**31 - 1)),

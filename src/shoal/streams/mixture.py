@@ -27,6 +27,7 @@ from shoal.streams.rows import read_one, read_rows, read_times
 from shoal.streams.state import cluster_view
 from shoal.streams.state.stored_state import need
 from shoal.streams.time_kernels import TimeKernel
+from shoal.threads import lock_of
 
 LARGEST_MATRIX = 5000
 ROWS_AT_ONCE = 4_000_000  # probabilities that are made at a time
@@ -40,7 +41,8 @@ class TimeSensitiveMixture(Estimator):
     to how well its words fit; or it starts a new one (``concentration``). With a step kernel this is the ordinary
     Dirichlet process mixture. ``fit`` takes all messages together; ``partial_fit`` and ``learn_one`` take them as they
     come, re-sample only a short window, and keep memory bounded. The model is sequential in time, so two of them cannot
-    be merged, and one stream cannot be learned on several threads.
+    be merged, and one stream cannot be learned on several threads. Questions from any number of threads are answered at
+    once; those that come while it learns wait.
 
     Parameters
     ----------
@@ -167,7 +169,7 @@ class TimeSensitiveMixture(Estimator):
         matrix = rows.matrix
         clock = read_times(rows.times if times is None else times, matrix.shape[0], 0)
         order = np.argsort(clock, kind="stable")
-        with transaction(self):
+        with lock_of(self).learning(), transaction(self):
             with Monitor("fitting", n_steps(setup, matrix.shape[0])) as monitor:
                 found = fit_all(matrix[order], clock[order], rows.vocabulary, setup, monitor)
             self._go_on_from(found, setup)
@@ -229,7 +231,7 @@ class TimeSensitiveMixture(Estimator):
         """Take in rows that have been validated, all or none; the arrival clusters they got."""
         vocabulary = rows.vocabulary if rows.vocabulary is not None else vars(self).get("vocabulary_")
         if "stream_" not in vars(self):
-            with transaction(self):
+            with lock_of(self).learning(), transaction(self):
                 history = History()
                 history.use_folder(self.history_dir)
                 self.stream_ = setup.empty_stream(rows.matrix, vocabulary, history)
@@ -238,7 +240,7 @@ class TimeSensitiveMixture(Estimator):
                 self._remember_rows(rows, mode="fit")
                 self._update_roster()
             return got
-        with all_or_nothing(self.stream_, rows.matrix.shape[0]), transaction(self):
+        with lock_of(self).learning(), all_or_nothing(self.stream_, rows.matrix.shape[0]), transaction(self):
             widen(self.stream_, rows.matrix.shape[1], vocabulary, setup.evidence)
             got = self.stream_.feed(rows.matrix, clock)
             self._remember_rows(rows, mode="partial_fit")
@@ -286,16 +288,18 @@ class TimeSensitiveMixture(Estimator):
 
     def predict_proba(self, X: Any, *, times: Any = None) -> np.ndarray:
         """Probabilities over ``cluster_ids_``, and in the last column that of a new cluster."""
-        arrays, n, column, n_stories = self._query(X, times)
-        out = np.zeros((n, n_stories + 1))
-        all_probabilities(*arrays[:-1], n, arrays[-1], column, out)
+        with lock_of(self).asking():
+            arrays, n, column, n_stories = self._query(X, times)
+            out = np.zeros((n, n_stories + 1))
+            all_probabilities(*arrays[:-1], n, arrays[-1], column, out)
         return out
 
     def _best(self, X: Any, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        arrays, n, column, n_stories = self._query(X, times)
-        best, log_probs = np.zeros(n, dtype=np.int64), np.zeros(n)
-        best_stories(*arrays[:-1], n, arrays[-1], column, np.zeros(n_stories + 1), best, log_probs)
-        return np.append(self.cluster_ids_, -1)[best], log_probs
+        with lock_of(self).asking():
+            arrays, n, column, n_stories = self._query(X, times)
+            best, log_probs = np.zeros(n, dtype=np.int64), np.zeros(n)
+            best_stories(*arrays[:-1], n, arrays[-1], column, np.zeros(n_stories + 1), best, log_probs)
+            return np.append(self.cluster_ids_, -1)[best], log_probs
 
     def _query(self, X: Any, times: Any) -> tuple[tuple[Any, ...], int, np.ndarray, int]:
         """What the kernels of asking take; nothing of the model is written to."""
@@ -466,7 +470,10 @@ class TimeSensitiveMixture(Estimator):
         query = state.query(sp.csr_matrix((1, len(state.prior.seen))), np.zeros(1))[1]
         longest = int(np.diff(state.window.starts[: state.n_docs + 1]).max(initial=0))
         scratch = query._replace(bases=np.zeros(longest + 1))
-        own_gains(state.clusters, state.tables, state.prior, state.window, state.status, scratch, state.n_docs, gains)
+        with lock_of(self).asking():
+            own_gains(
+                state.clusters, state.tables, state.prior, state.window, state.status, scratch, state.n_docs, gains
+            )
         gains /= np.maximum(1.0, state.window.lengths[: state.n_docs].sum(axis=1))
         order = self._fit_order()
         return gains[order] if order.size else gains
@@ -500,7 +507,8 @@ class TimeSensitiveMixture(Estimator):
         stream = self.stream_
         numbers = editing.numbers_of(items, self._fit_order() if stream.n_last == stream.n_seen else np.zeros(0, int),
                                      stream.n_seen - stream.n_last)  # fmt: skip
-        fresh = editing.split_story(stream, int(cluster), numbers)
+        with lock_of(self).learning():
+            fresh = editing.split_story(stream, int(cluster), numbers)
         self.roster_.events.append({"kind": "split", "id": fresh, "into": int(cluster), "at": stream.now})
         self._update_roster()
         return fresh
@@ -527,7 +535,8 @@ class TimeSensitiveMixture(Estimator):
     def revive(self, cluster: int) -> None:
         """Bring a retired cluster back under its old id, with its words, as if one of its messages had come now."""
         check_is_fitted(self, "stream_")
-        editing.revive(self.stream_, int(cluster))
+        with lock_of(self).learning():
+            editing.revive(self.stream_, int(cluster))
         self.roster_.events.append({"kind": "revival", "id": int(cluster), "into": None, "at": self.stream_.now})
         self._update_roster()
 

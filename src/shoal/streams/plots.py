@@ -10,6 +10,7 @@ import numpy as np
 
 from shoal.errors import BadInput
 from shoal.plotting import figure as new_figure
+from shoal.plotting import plain_text
 
 if TYPE_CHECKING:
     from shoal.streams.mixture import TimeSensitiveMixture
@@ -110,7 +111,7 @@ def time_versus_cluster(model: TimeSensitiveMixture, times: Any = None, *, n_clu
     axis.set_xlabel(word)
     axis.set_title(f"Messages of the {len(chosen)} largest clusters, in order of birth", loc="left")
     axis.spines[["top", "right"]].set_visible(False)
-    return figure
+    return plain_text(figure)
 
 
 def stream_graph(model: TimeSensitiveMixture, times: Any = None, *, n_clusters: int = 12, n_steps: int = 120) -> Any:
@@ -129,7 +130,7 @@ def stream_graph(model: TimeSensitiveMixture, times: Any = None, *, n_clusters: 
     axis.set_title("Messages over time", loc="left")
     axis.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
     axis.spines[["top", "right", "left"]].set_visible(False)
-    return figure
+    return plain_text(figure)
 
 
 def same_cluster_plot(model: TimeSensitiveMixture, *, n_items: int = 500, random_state: int = 0) -> Any:

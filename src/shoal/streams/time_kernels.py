@@ -133,7 +133,10 @@ class ExponentialKernel(TimeKernel):
                 raise BadInput(
                     f"ExponentialKernel got rate={self.rate!r} and half_life={half_life!r}; give one of them."
                 )
-            object.__setattr__(self, "rate", math.log(2.0) / _duration(half_life))
+            duration = _duration(half_life)
+            if not (np.isfinite(duration) and duration > 0):
+                raise BadInput(f"ExponentialKernel(half_life={half_life!r}): half_life must be above 0.")
+            object.__setattr__(self, "rate", math.log(2.0) / duration)
         if self.rate is not None and not (np.isfinite(self.rate) and self.rate >= 0):
             raise BadInput(f"ExponentialKernel(rate={self.rate!r}): the rate must be 0 or more (0 never forgets).")
 

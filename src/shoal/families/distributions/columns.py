@@ -40,6 +40,7 @@ KINDS = {
 SPARSE = ("multinomial", "bernoulli")
 SEVERAL = ("dirichlet", "full", "tied")  # families of several columns of the table at once
 NUMBER_PRIOR = (0.05, 2.0, 0.5)  # kappa, a, b, in units of the whole column's variance
+FARTHEST = 1e50  # standard deviations
 
 
 @storable
@@ -106,11 +107,17 @@ class Column:
         return self.kind not in (PROPORTIONS, WHITENED)
 
     def standardized(self, values: np.ndarray) -> np.ndarray:
-        """Numbers as kernels see them."""
-        if self.family == "lognormal":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                values = np.log(values)
-        return np.asarray((values - self.center) / self.spread)
+        """Numbers as kernels see them; their squares are finite, however far a value is from all others."""
+        with np.errstate(over="ignore"):
+            standard = (self.transformed(values) - self.center) / self.spread
+        return np.asarray(np.clip(standard, -FARTHEST, FARTHEST))
+
+    def transformed(self, values: np.ndarray) -> np.ndarray:
+        """Logarithms for a lognormal column."""
+        if self.family != "lognormal":
+            return values
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(np.log(values))
 
     def log_jacobian(self, values: np.ndarray) -> np.ndarray:
         """What turns the density of encoded values into that of the table's own; ``values``: (n, width) encoded."""
@@ -135,7 +142,7 @@ def number_column(name: str, family: str, values: np.ndarray) -> Column:
     known = values[~np.isnan(values)]
     if family == "lognormal" and (known <= 0).any():
         raise BadInput(f"column {name!r} has values that are 0 or less; family='lognormal' needs positive numbers.")
-    raw = column.standardized(known)
+    raw = column.transformed(known)
     center, spread = centered(raw[:, None])
     return replace(column, center=center, spread=spread)
 

@@ -118,13 +118,14 @@ def guess_family(name: str, values: Any) -> str:
         distinct = np.unique(known)
         if len(distinct) <= 2:
             return "categorical"
-        mean, variance = known.mean(), known.var()
+        with np.errstate(over="ignore", invalid="ignore"):  # of huge values, which are no counts
+            mean, variance, spread = known.mean(), known.var(), known.std()
         whole = bool((known == np.rint(known)).all() and known.min() >= 0)
         if whole and 0 < mean <= LARGEST_MEAN_COUNT and DISPERSION[0] <= variance / mean <= DISPERSION[1]:
             return "poisson"
         if known.min() > 0:
             logs = np.log(known)
-            gain = np.log(known.std()) - np.log(max(logs.std(), 1e-300)) - logs.mean()
+            gain = np.log(spread) - np.log(max(logs.std(), 1e-300)) - logs.mean()
             if gain > BETTER:
                 return "lognormal"
         return "gaussian"

@@ -1,4 +1,4 @@
-"""A short fixed run of ``make fuzz``, and the promises of SECURITY.md by name."""
+"""Short fixed runs of ``make fuzz``, and the promises of SECURITY.md by name."""
 
 from __future__ import annotations
 
@@ -12,21 +12,12 @@ from pathlib import Path
 import shoal
 
 ROOT = Path(__file__).resolve().parents[2]
-TRIALS = 60
 
 
-def test_changed_model_files_are_refused_or_used():
-    """With a right checksum; see tools/fuzz.py. In a process of its own, which forks one for each trial."""
+def fuzzed(target: str, models: str, trials: int) -> list[dict]:
+    """Counts by model, in a process of its own, which forks one for each trial."""
     done = subprocess.run(
-        [
-            sys.executable,
-            str(ROOT / "tools" / "fuzz.py"),
-            "model-files",
-            "--trials",
-            str(TRIALS),
-            "--models",
-            "stream,bernoulli,mixture,gaussian",
-        ],
+        [sys.executable, str(ROOT / "tools" / "fuzz.py"), target, "--trials", str(trials), "--models", models],
         env={**os.environ, "PYTHONPATH": str(Path(shoal.__file__).parents[1])},
         capture_output=True,
         text=True,
@@ -34,8 +25,21 @@ def test_changed_model_files_are_refused_or_used():
     )
     assert done.returncode == 0, done.stdout + done.stderr
     counts = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert sum(one["trials"] for one in counts) == TRIALS
-    assert sum(one.get("refused", 0) for one in counts) > TRIALS / 3
+    assert sum(one["trials"] for one in counts) == trials
+    return counts
+
+
+def test_changed_model_files_are_refused_or_used():
+    """With a right checksum; see tools/fuzz.py."""
+    counts = fuzzed("model-files", "stream,bernoulli,mixture,gaussian", 60)
+    assert sum(one.get("refused", 0) for one in counts) > 20
+
+
+def test_odd_files_are_refused_or_read():
+    """CSV, JSON lines, Parquet, svmlight and .npz; see tools/fuzz_files.py."""
+    counts = fuzzed("files", "csv,jsonl,parquet,svmlight,npz", 60)
+    assert sum(one.get("refused", 0) for one in counts) > 15
+    assert sum(one.get("used", 0) for one in counts) > 5
 
 
 def test_every_promise_names_a_test_that_exists():
