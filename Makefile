@@ -18,8 +18,9 @@ lint: $(VENV)/.test-ready   ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/.bench-ready   ## speed, memory and quality beside the rivals; results kept as JSON lines
+bench: $(VENV)/.bench-ready   ## speed, memory and quality beside rivals: JSON lines, docs/results.md, README's table
 	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/results_page.py
 
 MINUTES ?= 10
 fuzz: $(VENV)/.test-ready   ## odd model files, tables and options for MINUTES=10 each, with bounds checks in the kernels
@@ -27,14 +28,16 @@ fuzz: $(VENV)/.test-ready   ## odd model files, tables and options for MINUTES=1
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py files --minutes $(MINUTES) --seed $$(date +%s) --keep fuzz-failures
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py estimators --minutes $(MINUTES) --seed $$(date +%s)
 
-dist: $(VENV)/.test-ready   ## a wheel that brings its kernels compiled for this platform; some 4 minutes
+dist: $(VENV)/.test-ready   ## sdist, and a wheel that brings its kernels compiled for this platform; some 4 minutes
+	$(BIN)/python -m hatchling build -t sdist -d dist
 	SHOAL_BUILD_LEVELS=x86-64-v3 $(BIN)/python -m hatchling build -t wheel -d dist
+	$(BIN)/twine check --strict dist/*
 
 serve: $(VENV)/.service-ready demo   ## explore the demo's model and teach it, at http://127.0.0.1:8000
 	$(BIN)/shoal serve demo/debian.shoal
 
-docs: $(VENV)/.docs-ready   ## the API reference, from the docstrings, into docs/_build
-	$(BIN)/pdoc --docformat numpy --output-directory docs/_build shoal '!shoal.cli' '!shoal.__main__'
+docs: $(VENV)/.docs-ready   ## guides, API and commands as pages in docs/_build; a warning fails
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 	@echo "open docs/_build/index.html"
 
 browser: .browser-ready
@@ -64,7 +67,7 @@ $(VENV)/.bench-ready: pyproject.toml | $(VENV)/bin/python
 	@touch $@ $(VENV)/.test-ready $(VENV)/.demo-ready
 
 $(VENV)/.docs-ready: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/python -m pip install --quiet -e '.[report,docs]'
+	$(BIN)/python -m pip install --quiet -e '.[docs]'
 	@touch $@ $(VENV)/.demo-ready
 
 clean:           ## remove what the targets made

@@ -20,6 +20,7 @@ from shoal.cli.learn import learn
 from shoal.cli.merge import merge
 from shoal.cli.plan import plan
 from shoal.cli.report import report
+from shoal.cli.reproduce import reproduce
 from shoal.cli.serve import serve
 from shoal.cli.show import show
 from shoal.cli.stream import stream
@@ -35,7 +36,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (demo, plan, fit, learn, assign, show, suggest, edit, merge, evaluate, report, stream, serve, warm_up):
+for command in (
+    demo, plan, fit, learn, assign, show, suggest, edit, merge, evaluate, report, stream, serve, reproduce, warm_up
+):  # fmt: skip
     app.command()(command)
 app.add_typer(auction.app, name="auction")
 

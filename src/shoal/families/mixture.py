@@ -87,6 +87,7 @@ class ExponentialFamilyMixture(FittedMixture):
         and ``diagnostics_`` has R-hat and the effective sample size; a warning says when the chains disagree.
     n_threads : threads that list candidates for the indexed sampler, decide visits where ``parallel``, and score rows;
         the answer does not depend on it.
+    random_state : decides the answer: an integer, a generator, or None.
 
     Examples
     --------

@@ -21,9 +21,11 @@ from shoal.errors import BadInput
 @storable
 @dataclass(frozen=True)
 class Evidence:
-    """Which columns are of which kind: columns whose name starts with ``prefix`` form a block.
+    """A kind of evidence beside the words: who wrote, who is addressed, where.
 
-    ``strength`` is the number of pseudo-counts of the block's prior (small: a few names soon say much).
+    prefix : columns whose name starts so form the block.
+    weight : how much the block counts beside the words.
+    strength : pseudo-counts of the block's prior; small: a few names soon say much.
 
     >>> Evidence("owner:", weight=2.0).prefix
     'owner:'

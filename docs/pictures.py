@@ -1,0 +1,2 @@
+def make_missing(folder):
+    folder.mkdir(exist_ok=True)
