@@ -172,6 +172,14 @@ class Estimator(ClusterMixin, BaseEstimator):
         """The features that describe the cluster with this id."""
         raise NotImplementedError(f"{type(self).__name__} does not describe its clusters by features")
 
+    def cluster_title(self, cluster: int) -> str | None:
+        """What says more about a cluster than the names of its features, such as the template of its lines; or None."""
+        return None
+
+    def cluster_notes(self, cluster: int) -> list[str]:
+        """What else the model knows of a cluster, a sentence each, for its card."""
+        return []
+
     def typicality(self) -> np.ndarray | None:
         """For each fitted item, how typical it is of its cluster (larger is more so), or None."""
         return None

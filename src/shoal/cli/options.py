@@ -103,6 +103,7 @@ class ReadFlags(ColumnFlags):
     ] = None
     stop_words: Annotated[str | None, typer.Option("--stop-words", help="'english' drops its common words.")] = None
     bigrams: Annotated[bool, typer.Option("--bigrams", help="Pairs of neighboring words are features too.")] = False
+    tokens: Annotated[str, typer.Option("--tokens", help="How text is cut: words, or log for log lines.")] = "words"
 
 
 @dataclass

@@ -50,6 +50,8 @@ def print_card(card: ClusterCard) -> None:
 
     size = f"{card.size:,} ({card.share:.2%})"
     print_facts({"cluster": card.id, "name": card.name, "items": size, "cohesion": card.cohesion})
+    for note in card.notes:
+        print(shown(note))
     print(f"\nfeatures ({card.meaning}{f', and {card.bounded} in brackets' if card.bounded else ''})")
     for fact in card.features:
         interval = f"  [{as_text(fact.low)}, {as_text(fact.high)}]" if fact.low is not None else ""

@@ -5,7 +5,17 @@ from __future__ import annotations
 import re
 
 NAMES: tuple[str, ...] = ("item", "features", "text", "feature", "weight", "time", "owner", "label", "delimiter")
-NAMES += ("weighting", "min_items", "max_features", "stop_words", "bigrams", "time_unit", "time_format", "format")
+NAMES += (
+    "weighting",
+    "min_items",
+    "max_features",
+    "stop_words",
+    "bigrams",
+    "tokens",
+    "time_unit",
+    "time_format",
+    "format",
+)
 NAMES += ("encoding", "n_clusters")
 OPTION = re.compile(rf"(?<![\w.])({'|'.join(sorted(NAMES, key=len, reverse=True))})=('[^']*'|\"[^\"]*\"|(?![=\w]))")
 FLAGS = {"n_clusters": "--clusters"}

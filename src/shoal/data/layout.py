@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from shoal.data.log_tokens import LogLines
 from shoal.data.matrix_builder import Block, count_block
 from shoal.data.recipe import Recipe
 from shoal.data.table import ColumnRequest
@@ -50,6 +51,9 @@ def layout_of(recipe: Recipe) -> Layout:
 
 def slicer(recipe: Recipe, layout: Layout) -> Callable[[pa.RecordBatch], Slices]:
     """How this shape's rows are cut into features."""
+    if recipe.shape == "text" and recipe.tokens == "log":
+        lines = LogLines()
+        return lambda batch: lines.cut(layout.column(batch, "text"))
     if recipe.shape == "text":
         words = Words(lowercase=recipe.lowercase, stop_words=recipe.stop_words, bigrams=recipe.bigrams)
         return lambda batch: words.cut(layout.column(batch, "text"))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from shoal.data.files import check_encoding
-from shoal.data.recipe import WEIGHTINGS, Recipe
+from shoal.data.recipe import TOKENS, WEIGHTINGS, Recipe
 from shoal.data.times import as_strptime, check_unit
 from shoal.data.tokens import as_stop_words
 from shoal.data.vocabulary import Vocabulary
@@ -55,6 +55,8 @@ class ReadOptions:
     min_items : leave out features that fewer items have
     max_features : leave out items that have more features (counted before features are left out)
     lowercase, stop_words, bigrams : for text; ``stop_words`` is "english" or the words themselves
+    tokens : how text is cut: "words", or "log" for log lines, where numbers, addresses, paths and ids are masked and
+        words have places (they keep their case; see :mod:`shoal.data.log_tokens`)
     time_unit : "s", "ms", "us" or "ns"; found from their magnitude if not given
     time_format : as in ``"dd/mm/yyyy"`` or ``"%d/%m/%Y %H:%M"``
     format, quote, encoding : override what the file's name says; ``quote=""`` reads CSV without quoting, and
@@ -89,6 +91,7 @@ class ReadOptions:
     lowercase: bool = True
     stop_words: str | Iterable[str] | None = None
     bigrams: bool = False
+    tokens: str = "words"
     time_unit: str | None = None
     time_format: str | None = None
     format: str | None = None
@@ -105,6 +108,13 @@ class ReadOptions:
             raise BadInput("both feature= (one per row) and features= (many per row) are given. Leave one out.")
         if self.weighting not in ("auto", *WEIGHTINGS):
             raise BadInput(f"weighting is {self.weighting!r}; it must be one of auto, {', '.join(WEIGHTINGS)}.")
+        if self.tokens not in TOKENS:
+            raise BadInput(f"tokens is {self.tokens!r}; it must be one of {', '.join(TOKENS)}.")
+        if self.tokens == "log" and (self.bigrams or self.stop_words or self.features or self.feature or self.numeric):
+            raise BadInput(
+                "tokens='log' cuts lines of text whole: name their column with text= (or '-' for a file of lines), and "
+                "leave out features=, feature=, numeric=, stop_words= and bigrams=."
+            )
         for name in ("min_items", "max_features"):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or value < 1):
@@ -169,7 +179,8 @@ class ReadPlan:
             return recipe
         weighting = self.options.weighting
         if weighting == "auto":
-            weighting = "count" if recipe.weight is not None else AUTO_WEIGHTING[recipe.shape]
+            counted = recipe.weight is not None or (recipe.shape == "text" and recipe.tokens == "log")
+            weighting = "count" if counted else AUTO_WEIGHTING[recipe.shape]
         unit = weighting == "tfidf" if self.options.unit_length is None else self.options.unit_length
         return replace(recipe, weighting=weighting, sublinear=bool(self.options.sublinear), unit_length=unit)
 
@@ -188,6 +199,7 @@ def _new(options: ReadOptions) -> Recipe:
         lowercase=bool(options.lowercase),
         stop_words=as_stop_words(options.stop_words),
         bigrams=bool(options.bigrams),
+        tokens=options.tokens,
         dtype=_dtype(options.dtype or np.float64),
         time_unit=options.time_unit,
         time_format=as_strptime(options.time_format),

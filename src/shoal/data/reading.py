@@ -57,7 +57,7 @@ def read(
     options : a :class:`ReadOptions`; what is given by name comes before it.
     **more : any other field of :class:`ReadOptions`: ``recipe``, ``vocabulary``, ``numeric``, ``delimiter``,
         ``weighting``, ``sublinear``, ``unit_length``, ``min_items``, ``max_features``, ``lowercase``, ``stop_words``,
-        ``bigrams``, ``time_unit``, ``time_format``, ``format``, ``quote``, ``encoding``, ``dtype``.
+        ``bigrams``, ``tokens``, ``time_unit``, ``time_format``, ``format``, ``quote``, ``encoding``, ``dtype``.
 
     Returns
     -------

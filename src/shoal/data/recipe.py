@@ -10,6 +10,7 @@ from shoal.base import storable
 
 SHAPES = ("list", "delimited", "text", "long", "numeric", "matrix")
 WEIGHTINGS = ("binary", "count", "tfidf")
+TOKENS = ("words", "log")
 
 
 @storable
@@ -41,6 +42,7 @@ class Recipe:
     dtype: str = "float64"
     time_format: str | None = None  # of times given as text in another form than ISO's, as strptime has it
     numeric: tuple[str, ...] = ()  # of shape "numeric": the columns that are features
+    tokens: str = "words"  # how text is cut: one of TOKENS
 
     def __repr__(self) -> str:
         plain = Recipe.__dataclass_fields__

@@ -43,6 +43,7 @@ class ClusterCard:
     uncertainty: float | None  # 0 = sure who belongs, 1 = no idea
     born: float | None  # epoch seconds of its first and last item
     last_seen: float | None
+    notes: tuple[str, ...] = ()  # what else the model knows of it, a sentence each
 
 
 def cluster_cards(
@@ -78,7 +79,7 @@ def cluster_cards(
     n_total = max(int(sizes.sum()) + int(np.count_nonzero(rows.labels < 0)), 1)
     members = _members_by_cluster(rows.labels, ids, rows.typicality)
     tops = [model.top_features(id_, n=max(n_features, N_CANDIDATES)) for id_ in ids.tolist()]
-    words = distinctive_words(model, tops, sizes)
+    words = distinctive_words(model, ids, tops, sizes)
     uncertainty = model.cluster_uncertainty()
     roster = getattr(model, "roster_", None)
     given = roster.names if roster is not None else {}
@@ -101,6 +102,7 @@ def cluster_cards(
             uncertainty=_at(uncertainty, at) if uncertainty is not None and at < len(uncertainty) else None,
             born=rows.first_time(members[at]),
             last_seen=rows.last_time(members[at]),
+            notes=tuple(model.cluster_notes(id_)),
         )
         for at, id_ in enumerate(ids.tolist())
     ]
@@ -178,11 +180,15 @@ def _facts(model: Estimator, top: TopFeatures, n: int) -> tuple[FeatureFact, ...
     )
 
 
-def distinctive_words(model: Estimator, tops: list[TopFeatures], sizes: np.ndarray, most: int = 8) -> list[list[str]]:
+def distinctive_words(
+    model: Estimator, ids: np.ndarray, tops: list[TopFeatures], sizes: np.ndarray, most: int = 8
+) -> list[list[str]]:
+    """What sets each cluster apart: its title, where the model has one, else the names of features."""
     words = []
-    for top, contrast in zip(tops, contrasts(tops, sizes), strict=True):
+    for id_, top, contrast in zip(ids.tolist(), tops, contrasts(tops, sizes), strict=True):
+        title = model.cluster_title(id_)
         chosen = distinctive(contrast, np.asarray(top.values, dtype=float), most)
-        words.append(model.name_features(np.asarray(top.features)[chosen]))
+        words.append(model.name_features(np.asarray(top.features)[chosen]) if title is None else [title])
     return words
 
 

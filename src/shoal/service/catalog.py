@@ -78,7 +78,7 @@ class Catalog:
         total = max(float(sizes.sum()), 1e-300)
         uncertainty = model.cluster_uncertainty() if hasattr(model, "cluster_uncertainty") else None
         tops = [model.top_features(id_, n=N_CANDIDATES) for id_ in ids.tolist()]
-        found = unique_names(distinctive_words(model, tops, sizes), ids.tolist(), N_WORDS)
+        found = unique_names(distinctive_words(model, ids, tops, sizes), ids.tolist(), N_WORDS)
         entries = []
         for row, (id_, top) in enumerate(zip(ids.tolist(), tops, strict=True)):
             names = [str(name) for name in model.name_features(top.features[:N_FEATURES])]

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.data import Dataset, Vocabulary
+from shoal.data.log_tokens import features_of_line
 from shoal.data.recipe import Recipe
 from shoal.errors import BadInput
 
@@ -110,6 +111,8 @@ class RowBuilder:
         recipe = self.recipe
         if recipe.shape == "delimited" and recipe.delimiter:
             return [part.strip() for part in text.split(recipe.delimiter) if part.strip()]
+        if recipe.tokens == "log":
+            return features_of_line(text)
         stop = set(recipe.stop_words)
         words = WORD.findall(text.lower() if recipe.lowercase else text)
         words = [word for word in words if word not in stop and len(word) <= LONGEST_WORD]

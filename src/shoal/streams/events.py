@@ -14,6 +14,7 @@ alarms of stories with a constant rate is within it.
 
 from __future__ import annotations
 
+import datetime
 import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -26,10 +27,22 @@ from shoal.streams.state.arrays import MIN_REPORTED_SIZE
 
 FALSE_ALARMS_PER_DAY = 1.0
 DAY = 86400.0
+LOOKS_LIKE_SECONDS = 1e8  # clocks past this (1973 as seconds since 1970) are shown as dates
 FASTER = np.array([2.0, 4.0, 8.0, 16.0, 32.0])  # how many times as fast, with equal weights
 CHANGE_POINTS = frozenset([2**k for k in range(1, 40)] + [3 * 2**k for k in range(39)])
 MOST_CHANGES = 24  # changes of a story that are considered at a time; the oldest are dropped
 MOST_WATCHED, MOST_KEPT = 20_000, 100_000  # stories that are watched, events that wait to be taken
+
+
+def moment(at: float) -> str:
+    """A time to the minute if the clock looks like seconds since 1970, otherwise the number.
+
+    >>> moment(1555347600.0), moment(12.0)
+    ('2019-04-15 17:00', '12')
+    """
+    if LOOKS_LIKE_SECONDS < at < 1e11:
+        return datetime.datetime.fromtimestamp(at, datetime.UTC).strftime("%Y-%m-%d %H:%M")
+    return f"{at:g}"
 
 
 @storable

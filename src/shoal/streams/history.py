@@ -20,7 +20,8 @@ from shoal.base import storable
 from shoal.errors import BadInput, BadSource
 from shoal.streams.state import arrays as st
 from shoal.streams.state.arrays import MIN_REPORTED_SIZE
-from shoal.streams.state.stream_state import StreamState, writable
+from shoal.streams.state.state_arrays import writable
+from shoal.streams.state.stream_state import StreamState
 
 
 @storable

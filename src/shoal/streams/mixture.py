@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Assignment, Estimator, Roster, Rows, TopFeatures, storable, transaction
-from shoal.errors import BadInput
+from shoal.base import Roster, Rows, storable, transaction
 from shoal.progress import Monitor
 from shoal.streams import editing
-from shoal.streams.events import Event, all_events
 from shoal.streams.evidence import Evidence
-from shoal.streams.history import ClusterHistory, History
+from shoal.streams.history import History
 from shoal.streams.inference.checkpoint import all_or_nothing, interrupts_later
 from shoal.streams.inference.fitting import Fitted, fit_all, n_steps
-from shoal.streams.inference.posterior import number_posterior, same_cluster, split_r_hat
+from shoal.streams.inference.posterior import number_posterior, split_r_hat
 from shoal.streams.inference.streaming import Stream
 from shoal.streams.initialization import Setup, widen
-from shoal.streams.kernels.predict_kernels import all_probabilities, best_stories, own_gains
+from shoal.streams.inspection import FittedStream
 from shoal.streams.options import as_inference
 from shoal.streams.rows import read_one, read_rows, read_times
-from shoal.streams.state import cluster_view
 from shoal.streams.state.stored_state import need
 from shoal.streams.time_kernels import TimeKernel
 from shoal.threads import lock_of
 
-LARGEST_MATRIX = 5000
-ROWS_AT_ONCE = 4_000_000  # probabilities that are made at a time
-
 
 @storable
-class TimeSensitiveMixture(Estimator):
+class TimeSensitiveMixture(FittedStream):
     """Finds threads and stories in time-stamped messages: clusters that are born, grow, fade, unknown in number.
 
     A message joins a cluster in proportion to the weight that the cluster's past messages still have (``kernel``), and
@@ -270,222 +263,6 @@ class TimeSensitiveMixture(Estimator):
         self._stream_or_missing("use_history_dir").history.use_folder(folder)
         self.history_dir = folder
         return self
-
-    # --- asking -------------------------------------------------------------------------------------------------------
-
-    def predict(self, X: Any, *, times: Any = None) -> np.ndarray:
-        """The likeliest live cluster of each message at its time (now, if not given); -1 where a new one is."""
-        return self._best(X, times)[0]
-
-    def assign(self, X: Any, *, times: Any = None) -> Assignment:
-        """The likeliest cluster of each message and its probability, in one pass."""
-        labels, log_probs = self._best(X, times)
-        return Assignment(labels, np.exp(log_probs))
-
-    def score_samples(self, X: Any, *, times: Any = None) -> np.ndarray:
-        """The log probability of what ``predict`` returns for each message."""
-        return self._best(X, times)[1]
-
-    def predict_proba(self, X: Any, *, times: Any = None) -> np.ndarray:
-        """Probabilities over ``cluster_ids_``, and in the last column that of a new cluster."""
-        with lock_of(self).asking():
-            arrays, n, column, n_stories = self._query(X, times)
-            out = np.zeros((n, n_stories + 1))
-            all_probabilities(*arrays[:-1], n, arrays[-1], column, out)
-        return out
-
-    def _best(self, X: Any, times: Any) -> tuple[np.ndarray, np.ndarray]:
-        with lock_of(self).asking():
-            arrays, n, column, n_stories = self._query(X, times)
-            best, log_probs = np.zeros(n, dtype=np.int64), np.zeros(n)
-            best_stories(*arrays[:-1], n, arrays[-1], column, np.zeros(n_stories + 1), best, log_probs)
-            return np.append(self.cluster_ids_, -1)[best], log_probs
-
-    def _query(self, X: Any, times: Any) -> tuple[tuple[Any, ...], int, np.ndarray, int]:
-        """What the kernels of asking take; nothing of the model is written to."""
-        check_is_fitted(self, "stream_")
-        state = self.stream_.state
-        rows = read_rows(self, X, int(state.status[0].family), mode="predict")
-        n = rows.matrix.shape[0]
-        given = rows.times if times is None else times
-        clock = np.full(n, self.stream_.now) if given is None else read_times(given, n, 0)
-        query, scratch = state.query(rows.matrix, clock)
-        ids, column = self._stories()
-        return (
-            (state.clusters, state.tables, state.prior, state.links, state.status, query, scratch),
-            n,
-            column,
-            ids.size,
-        )
-
-    def _stories(self) -> tuple[np.ndarray, np.ndarray]:
-        """Ids of the live stories, and for each slot the place of its story among them."""
-        state = self.stream_.state
-        ids, place = np.unique(self.stream_.stories.roots(state.clusters.record.id[state.live]), return_inverse=True)
-        column = np.full(len(state.clusters.record), -1, dtype=np.int64)
-        column[state.live] = place
-        return ids, column
-
-    # --- what was learned ---------------------------------------------------------------------------------------------
-
-    @property
-    def labels_(self) -> np.ndarray:
-        """Cluster of each row of the last call that learned."""
-        stream = self._stream_or_missing("labels_")
-        state = stream.state
-        numbers = state.window.docs.number[: state.n_docs]
-        last = stream.history.settled(stream.n_seen - stream.n_last, stream.n_seen, state.labels, numbers)
-        labels = stream.stories.roots(last)
-        order = self._fit_order()
-        return labels[order] if order.size == labels.size == stream.n_seen else labels
-
-    @property
-    def all_labels_(self) -> np.ndarray:
-        """Cluster of each message seen so far, in the order given (with a history folder: of those in the window)."""
-        stream = self._stream_or_missing("all_labels_")
-        return self._in_order_given(stream.stories.roots(stream.all_labels()))
-
-    @property
-    def all_times_(self) -> np.ndarray:
-        """When each of these messages came."""
-        return self._in_order_given(self._stream_or_missing("all_times_").all_times())
-
-    def _fit_order(self) -> np.ndarray:
-        return np.asarray(vars(self).get("order_", np.zeros(0, dtype=np.int64)))
-
-    def _in_order_given(self, values: np.ndarray) -> np.ndarray:
-        order = self._fit_order()
-        if order.size and self.stream_.history.folder is None:
-            values[: order.size] = values[: order.size][order]
-        return values
-
-    @property
-    def kernel_(self) -> TimeKernel:
-        """The kernel in use."""
-        return self._stream_or_missing("kernel_").state.kernel
-
-    @property
-    def concentration_(self) -> float:
-        """The concentration in use."""
-        return self._stream_or_missing("concentration_").state.concentration
-
-    @property
-    def n_clusters_(self) -> int:
-        """How many clusters are live."""
-        return int(self.cluster_ids_.size)
-
-    @property
-    def cluster_ids_(self) -> np.ndarray:
-        """Ids of the live clusters, in the order of ``predict_proba``'s columns."""
-        self._stream_or_missing("cluster_ids_")
-        return self._stories()[0]
-
-    @property
-    def cluster_sizes_(self) -> np.ndarray:
-        """Messages of each live cluster so far, in the order of ``cluster_ids_``."""
-        state = self._stream_or_missing("cluster_sizes_").state
-        ids, column = self._stories()
-        sizes = np.bincount(column[state.live], weights=state.clusters.record.n_members[state.live], minlength=ids.size)
-        gone = self.stream_.history.stories(self.stream_.stories.root)
-        return np.asarray(sizes, dtype=np.int64) + np.array(
-            [gone[id_].size if id_ in gone else 0 for id_ in ids.tolist()], int
-        )
-
-    def reported_cluster_ids(self) -> np.ndarray:
-        """Ids of the live clusters, then of those that are gone but were large enough to be remembered."""
-        live = self.cluster_ids_
-        gone = np.array(sorted(self.stream_.history.stories(self.stream_.stories.root)), dtype=np.int64)
-        return np.append(live, np.setdiff1d(gone, live))
-
-    @property
-    def clusters_(self) -> list[ClusterHistory]:
-        """The histories of all clusters worth a report, largest first; live ones of any size."""
-        stream = self._stream_or_missing("clusters_")
-        histories = cluster_view.story_histories(stream)
-        for each in histories:
-            each.name = self.roster_.names.get(each.id)
-        return sorted(histories, key=lambda each: (-each.size, each.id))
-
-    @property
-    def events_(self) -> list[dict[str, Any]]:
-        """Births, bursts, merges and deaths, in order of time; see :mod:`shoal.streams.events`."""
-        stream = self._stream_or_missing("events_")
-        return all_events(
-            self.clusters_, stream.history.merges, stream.events, self.roster_.events, stream.stories.root
-        )
-
-    def new_events(self) -> list[Event]:
-        """Births, bursts and merges since the last call, each given once; they are found whenever a batch ends."""
-        return self._stream_or_missing("new_events").events.take()
-
-    def _stream_or_missing(self, name: str) -> Stream:
-        if "stream_" not in vars(self):
-            raise AttributeError(f"{name} appears once the model has been fitted")
-        return self.stream_
-
-    def _update_roster(self) -> None:
-        self.roster_.ids = self._stories()[0]
-        self.roster_.next_id = int(self.stream_.state.status[0].next_id)
-
-    def cluster_weights(self, at: float | None = None) -> np.ndarray:
-        """What each live cluster weighs at a time (now, if not given), in the order of ``cluster_ids_``."""
-        check_is_fitted(self, "stream_")
-        ids, column = self._stories()
-        weights = np.exp(self.stream_.log_weights(at))
-        return np.bincount(column[self.stream_.state.live], weights=weights, minlength=ids.size)
-
-    def same_cluster_matrix(self, items: Any = None) -> np.ndarray:
-        """After ``fit`` has sampled: the share of samples in which two messages are together (all, or these items)."""
-        check_is_fitted(self, "samples_")
-        chosen = np.arange(self.samples_.shape[1]) if items is None else np.asarray(items)
-        if chosen.size > LARGEST_MATRIX:
-            raise BadInput(
-                f"a matrix of {chosen.size} x {chosen.size} pairs is too large; choose {LARGEST_MATRIX} items at most."
-            )
-        return same_cluster(self.samples_, chosen)
-
-    def same_cluster_probability(self, X: Any, Y: Any, *, times: Any = None) -> np.ndarray:
-        """For each row of X and of Y, the probability that both belong to one live cluster, given the clusters."""
-        mine, theirs = self.predict_proba(X, times=times), self.predict_proba(Y, times=times)
-        return np.asarray(mine[:, :-1] @ theirs[:, :-1].T)
-
-    def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
-        """The features that set a cluster, live or retired, apart from the background."""
-        check_is_fitted(self, "stream_")
-        return cluster_view.top_features(self.stream_, int(cluster), n)
-
-    def figures(self) -> Iterator[tuple[str, str, Callable[[], Any]]]:
-        """Clusters over time, the stream of their weights, the stories of each day, and how certain it all is."""
-        from shoal.streams import plots
-
-        return plots.figures_of(self)
-
-    def typicality(self) -> np.ndarray | None:
-        """After ``fit``: for each message, the gain in log likelihood per word over a new cluster."""
-        check_is_fitted(self, "stream_")
-        state = self.stream_.state
-        if state.n_docs != len(self.labels_) or state.n_docs != self.stream_.n_seen:
-            return None
-        gains = np.zeros(state.n_docs)
-        query = state.query(sp.csr_matrix((1, len(state.prior.seen))), np.zeros(1))[1]
-        longest = int(np.diff(state.window.starts[: state.n_docs + 1]).max(initial=0))
-        scratch = query._replace(bases=np.zeros(longest + 1))
-        with lock_of(self).asking():
-            own_gains(
-                state.clusters, state.tables, state.prior, state.window, state.status, scratch, state.n_docs, gains
-            )
-        gains /= np.maximum(1.0, state.window.lengths[: state.n_docs].sum(axis=1))
-        order = self._fit_order()
-        return gains[order] if order.size else gains
-
-    def cluster_uncertainty(self) -> np.ndarray | None:
-        """After ``fit`` has sampled: 1 minus the mean share of samples in which members of a cluster are together."""
-        samples = vars(self).get("samples_")
-        if samples is None or not self.stream_.n_seen == samples.shape[1] <= LARGEST_MATRIX:
-            return None
-        labels = self.labels_
-        together = self.same_cluster_matrix()
-        return np.array([1.0 - together[np.ix_(labels == id_, labels == id_)].mean() for id_ in self.cluster_ids_])
 
     # --- editing ------------------------------------------------------------------------------------------------------
 

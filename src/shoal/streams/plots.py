@@ -11,11 +11,11 @@ import numpy as np
 from shoal.errors import BadInput
 from shoal.plotting import figure as new_figure
 from shoal.plotting import plain_text
+from shoal.streams.events import LOOKS_LIKE_SECONDS
 
 if TYPE_CHECKING:
     from shoal.streams.mixture import TimeSensitiveMixture
 
-LOOKS_LIKE_SECONDS = 1e8  # clocks past this (1973 as seconds since 1970) are shown as dates
 GREY = "#9aa0a6"
 FAR_MORE, FEWEST_IN_BURST = 3.0, 5  # a burst: three times the busiest day before, and no fewer than five messages
 

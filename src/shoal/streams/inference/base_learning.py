@@ -22,6 +22,7 @@ from shoal.streams.state.stream_state import StreamState
 LOG_GAMMA_RANGE = (-2.0, 18.0)
 STRENGTH_RANGE = (0.05, 1e7)
 STRENGTH_STEPS = 5
+PSEUDO_COUNT_SCALE = 1.0  # of a feature, before anything is known: the uniform Dirichlet
 
 
 class Words(NamedTuple):
@@ -78,6 +79,6 @@ def learn_base(state: StreamState, *, mean: bool, strength: bool, rounds: int = 
         if strength:
             bases = base_measure(state.prior, float(state.status[0].floor))
             before = float(state.prior.blocks.strength[0])
-            after = better_strength(*words, bases / before, before, STRENGTH_STEPS)
+            after = better_strength(*words, bases / before, before, STRENGTH_STEPS, PSEUDO_COUNT_SCALE * width)
             state.set_strength(float(np.clip(after, *STRENGTH_RANGE)))
     state.set_strength(float(state.prior.blocks.strength[0]))

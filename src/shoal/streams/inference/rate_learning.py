@@ -14,7 +14,8 @@ import numpy as np
 
 from shoal.base import storable
 from shoal.streams.kernels import learning_kernels
-from shoal.streams.state.stream_state import StreamState, writable
+from shoal.streams.state.state_arrays import writable
+from shoal.streams.state.stream_state import StreamState
 
 START_CONCENTRATION = 30.0
 EAGERNESS = 3.0  # found on MStream's four streams of short texts, where half or twice as much costs up to .015 of NMI

@@ -14,7 +14,13 @@ from typing import Any
 import numpy as np
 
 from shoal.base import storable
-from shoal.streams.inference.base_learning import STRENGTH_RANGE, STRENGTH_STEPS, uniform_share, words_of_clusters
+from shoal.streams.inference.base_learning import (
+    PSEUDO_COUNT_SCALE,
+    STRENGTH_RANGE,
+    STRENGTH_STEPS,
+    uniform_share,
+    words_of_clusters,
+)
 from shoal.streams.kernels.evidence_kernels import better_strength, expected_tables
 from shoal.streams.kernels.story_kernels import merge_stories
 from shoal.streams.state import arrays as st
@@ -116,7 +122,8 @@ class Stories:
             expected_tables(words.features, words.counts, strength * mean, tables)
             mean = tables + uniform_share(tables, n_features) / n_features
             mean /= mean.sum()
-            strength = float(np.clip(better_strength(*words, mean, strength, STRENGTH_STEPS), *STRENGTH_RANGE))
+            better = better_strength(*words, mean, strength, STRENGTH_STEPS, PSEUDO_COUNT_SCALE * n_features)
+            strength = float(np.clip(better, *STRENGTH_RANGE))
         self.bases, self.strength = strength * mean, strength
 
 

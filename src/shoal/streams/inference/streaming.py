@@ -14,6 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.base import storable
+from shoal.streams.arrivals import MESSAGES_REMEMBERED, ArrivalLearner
 from shoal.streams.events import EventLog
 from shoal.streams.history import ClusterHistory, History, history_of_slot
 from shoal.streams.inference.parameter_learning import learn_strength
@@ -60,6 +61,7 @@ class Stream:
     n_last: int = 0  # messages of the last call
     events: EventLog = field(default_factory=EventLog)
     n_watched: int = 0  # messages that the event log has seen
+    arrivals: ArrivalLearner = field(default_factory=ArrivalLearner)  # of settled messages
 
     def __post_init__(self) -> None:
         if isinstance(self.state, dict):  # from a model file
@@ -220,6 +222,7 @@ class Stream:
             self.learner.settle(state, upto)
         if self.births is not None:
             self.births.settle(state, upto)
+        self.arrivals.learn(state.window.docs.time[:upto])
         labels, slots = np.empty(upto, dtype=np.int64), np.empty(upto, dtype=np.int64)
         passes.settle(state.clusters, state.window, state.links, state.kind, upto, labels, slots)
         state.settled_time = float(state.window.docs.time[upto - 1])
@@ -363,5 +366,8 @@ def check_learners(stream: Stream) -> None:
         n_waves = state.waves.shape[1]
         need(births.log_liks.shape == births.log_alphas.shape and births.clock.shape == (1,), "the concentrations")
         need(births.total_wave.shape == (n_waves, 2) and 0 <= births.at < births.log_alphas.size, "the concentrations")
+    clocks = stream.arrivals
+    shapes = {each.shape for each in (clocks.sums, clocks.exposures, clocks.log_probs)}
+    need(shapes == {MESSAGES_REMEMBERED.shape} and clocks.clock.shape == (1,), "the rates of arrival")
     need(stream.stories.bases.ndim == 1, "the base measure of stories")
     need(0 <= stream.n_last <= stream.n_seen and state.n_docs <= stream.n_seen, "the number of messages")

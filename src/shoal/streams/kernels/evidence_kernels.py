@@ -77,10 +77,13 @@ def expected_tables(features, counts, bases, tables):
 
 
 @kernel
-def better_strength(features, counts, totals, mean, strength, n_steps):
-    """Minka's fixed point for the strength of a Dirichlet whose mean is given."""
+def better_strength(features, counts, totals, mean, strength, n_steps, scale):
+    """Minka's fixed point for the strength of a Dirichlet whose mean is given, under a half-normal prior of a scale.
+
+    Few clusters that all look alike make the likelihood of the strength flat without end; the prior ends it.
+    """
     for _ in range(n_steps):
-        above = below = 0.0
+        above, below = 0.0, strength / scale**2
         for at in range(len(features)):
             share = mean[features[at]]
             base = strength * share

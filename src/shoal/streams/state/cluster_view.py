@@ -46,11 +46,19 @@ def log_weights(state: StreamState, at: float, slots: np.ndarray | None = None) 
 
 def top_features(stream: Stream, cluster: int, n: int) -> TopFeatures:
     """The features that set a story, live or retired, apart from the background."""
+    if stream.state.status[0].family == st.GAUSSIAN:
+        return _top_columns(stream.state, _live_slots(stream, cluster), cluster, n)
+    return lift(stream.state, *words_of_story(stream, cluster), n)
+
+
+def _live_slots(stream: Stream, cluster: int) -> np.ndarray:
     state = stream.state
-    stories = stream.stories.roots(state.clusters.record.id[state.live])
-    slots = state.live[stories == cluster]
-    if state.status[0].family == st.GAUSSIAN:
-        return _top_columns(state, slots, cluster, n)
+    return np.asarray(state.live[stream.stories.roots(state.clusters.record.id[state.live]) == cluster])
+
+
+def words_of_story(stream: Stream, cluster: int) -> tuple[np.ndarray, np.ndarray]:
+    """The features of a story, live or retired, and their amounts."""
+    state, slots = stream.state, _live_slots(stream, cluster)
     parts = [words_of(state, slot) for slot in slots.tolist()]
     gone = stream.history.stories(stream.stories.root).get(cluster)
     if gone is not None:
@@ -58,8 +66,7 @@ def top_features(stream: Stream, cluster: int, n: int) -> TopFeatures:
     if not parts:
         raise BadInput(f"no cluster has id {cluster} (below {st.MIN_REPORTED_SIZE} members none is remembered).")
     features, place = np.unique(np.concatenate([each for each, _ in parts]), return_inverse=True)
-    amounts = np.bincount(place, weights=np.concatenate([each for _, each in parts]), minlength=features.size)
-    return lift(state, features, amounts, n)
+    return features, np.bincount(place, weights=np.concatenate([each for _, each in parts]), minlength=features.size)
 
 
 def _top_columns(state: StreamState, slots: np.ndarray, cluster: int, n: int) -> TopFeatures:
@@ -71,6 +78,16 @@ def _top_columns(state: StreamState, slots: np.ndarray, cluster: int, n: int) ->
     away = mean / np.sqrt(prior[:, 3] / prior[:, 2])
     order = np.argsort(-np.abs(away), kind="stable")[:n]
     return TopFeatures(order, away[order], "standard deviations from the mean of all")
+
+
+def story_history(stream: Stream, cluster: int) -> ClusterHistory:
+    """The history of one story."""
+    found = stream.history.stories(stream.stories.root).get(cluster)
+    for slot in _live_slots(stream, cluster).tolist():
+        found = joined(history_of_slot(stream.state, slot), found, cluster)
+    if found is None:
+        raise BadInput(f"no cluster has id {cluster} (below {st.MIN_REPORTED_SIZE} members none is remembered).")
+    return found
 
 
 def story_histories(stream: Stream) -> list[ClusterHistory]:
