@@ -4,7 +4,7 @@ For every market a plan is recommended on the first half of the days, with margi
 and replayed on the second half with the true click rates and frozen bids. Recorded: whether every limit held, by how
 much it was missed, and the clicks that the margins gave up.
 
-    python benchmarks/auction_margins.py [markets] [keywords] [probability]
+    python benchmarks/auction_margins.py [markets] [keywords] [probability] [first seed]
 """
 
 from __future__ import annotations
@@ -51,16 +51,16 @@ def kept(change: dict[str, float]) -> bool:
     return 1 + change["revenue"] >= LIMITS["revenue"] and 1 + change["mainline_yield"] <= LIMITS["mainline_yield"]
 
 
-def main(n_markets: int = 20, n_keywords: int = 600, probability: float = 0.9) -> None:
+def main(n_markets: int = 20, n_keywords: int = 600, probability: float = 0.9, first_seed: int = FIRST_SEED) -> None:
     found = []
     for at in range(n_markets):
         scenario = list(SCENARIOS)[at % len(SCENARIOS)]
         with Timer() as timer:
-            result = one_market(scenario, FIRST_SEED + at, n_keywords, probability)
+            result = one_market(scenario, first_seed + at, n_keywords, probability)
         found.append(result)
         record(
             "auction", workload=f"limits on unseen days: {scenario}, {n_keywords} keywords", model="recommend",
-            seed=FIRST_SEED + at, seconds=timer.seconds, peak_mb=peak_mb(), quality=float(kept(result["with margins"])),
+            seed=first_seed + at, seconds=timer.seconds, peak_mb=peak_mb(), quality=float(kept(result["with margins"])),
             measure="every limit held", **{
                 f"{name}, {what}": round(100 * result[name][what], 2)
                 for name in ("with margins", "without") for what in ("clicks", "revenue", "mainline_yield")
@@ -79,4 +79,5 @@ def main(n_markets: int = 20, n_keywords: int = 600, probability: float = 0.9) -
 
 if __name__ == "__main__":
     given = sys.argv[1:]
-    main(*(int(word) for word in given[:2]), *(float(word) for word in given[2:3]))
+    kinds = (int, int, float, int)
+    main(*(kind(word) for kind, word in zip(kinds, given, strict=False)))

@@ -132,9 +132,28 @@ class _ToDisplay(logging.Handler):
         self.display.message(record.getMessage())
 
 
+_hidden: ContextVar[bool] = ContextVar("shoal_hidden", default=False)
+
+
+@contextmanager
+def hidden() -> Iterator[None]:
+    """No bars and no messages of the work inside: one of many fits of which the caller shows one bar.
+
+    >>> with hidden():
+    ...     message("nobody reads this")
+    """
+    display, was_hidden = _display.set(Silent()), _hidden.set(True)
+    try:
+        yield
+    finally:
+        _display.reset(display)
+        _hidden.reset(was_hidden)
+
+
 def message(text: str) -> None:
     """Record what was guessed, chosen or dropped with the ``shoal`` logger; commands show it on standard error."""
-    logger.info("%s", text)
+    if not _hidden.get():
+        logger.info("%s", text)
 
 
 def message_to_bars(text: str) -> None:

@@ -56,6 +56,8 @@ def propose_and_report(
     random_state: int = 0,
     title: str = "Reserve prices: proposal and back-test",
     keywords: Sequence[Any] = (),
+    cents_per_unit: float = 1.0,
+    currency: str = "",
     **goals: Any,
 ) -> Demo:
     """Fit on the first half of the days, try on the second, write the page, and the reserve table next to it."""
@@ -70,8 +72,9 @@ def propose_and_report(
     train = log.on_days(evaluation.fitted)
     table = replay(train, clicks_from=best_clicks(train))
     clusters = cluster_keywords(landscapes(train), n_clusters, random_state=random_state)
-    files = export_plan(plan, train, table, page.parent)
+    files = export_plan(plan, train, table, page.parent, cents_per_unit=cents_per_unit)
+    money: dict[str, Any] = {"cents_per_unit": cents_per_unit, "currency": currency}
     report = write_report(
-        page, train, plan, table, evaluation=evaluation, clusters=clusters, keywords=keywords, title=title
+        page, train, plan, table, evaluation=evaluation, clusters=clusters, keywords=keywords, title=title, **money
     )
     return Demo(evaluation, report, files)

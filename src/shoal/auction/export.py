@@ -12,12 +12,14 @@ import pyarrow.csv
 import pyarrow.parquet
 
 import shoal
+from shoal.atomic import atomic_write
 from shoal.auction.auction_log import AuctionLog
 from shoal.auction.optimize import Plan
 from shoal.auction.replay import ReplayTable
 from shoal.errors import BadInput
 
 FORMATS = ("csv", "json", "parquet")
+PRICES = ("reserve", "reserve_paper", "sidebar_reserve", "logged_reserve")
 
 
 def write_log(log: AuctionLog, folder: str | Path) -> Path:
@@ -50,7 +52,7 @@ def write_log(log: AuctionLog, folder: str | Path) -> Path:
         "sidebar": np.asarray(log.layout.sidebar).tolist(),
         "shoal": shoal.__version__,
     }
-    (folder / "log.json").write_text(json.dumps(facts, indent=1) + "\n")
+    _write_text(folder / "log.json", json.dumps(facts, indent=1) + "\n")
     return folder
 
 
@@ -136,9 +138,18 @@ def metadata(plan: Plan, log: AuctionLog) -> dict[str, Any]:
 
 
 def export_plan(
-    plan: Plan, log: AuctionLog, table: ReplayTable, folder: str | Path, *, formats: Any = FORMATS
+    plan: Plan,
+    log: AuctionLog,
+    table: ReplayTable,
+    folder: str | Path,
+    *,
+    formats: Any = FORMATS,
+    cents_per_unit: float = 1.0,
 ) -> list[Path]:
-    """Write the reserve table, the keyword map and the metadata; the files written."""
+    """Write the reserve table, the keyword map and the metadata; the files written.
+
+    Reserves are in cents, or in the unit of which ``cents_per_unit`` make one: 100 for dollars and euros.
+    """
     unknown = set(formats) - set(FORMATS)
     if unknown:
         raise BadInput(f"formats holds {', '.join(sorted(unknown))}; choose among {', '.join(FORMATS)}.")
@@ -148,9 +159,10 @@ def export_plan(
     tables = {"reserves": reserve_table(plan, log, table), "keywords": keyword_map(plan, log)}
     for kind in formats:
         for name, columns in tables.items():
-            written.append(write_table(folder / f"{name}.{kind}", columns))
+            written.append(write_table(folder / f"{name}.{kind}", _in_units(columns, cents_per_unit)))
     written.append(folder / "plan.json")
-    written[-1].write_text(json.dumps(metadata(plan, log), indent=1, default=float) + "\n")
+    facts = metadata(plan, log) | {"cents_per_unit": cents_per_unit}
+    _write_text(written[-1], json.dumps(facts, indent=1, default=float) + "\n")
     return written
 
 
@@ -165,10 +177,22 @@ def write_table(path: str | Path, columns: dict[str, np.ndarray]) -> Path:
     arrow = pa.table(
         {name: pa.array(column.tolist() if column.dtype == object else column) for name, column in columns.items()}
     )
-    if path.suffix == ".parquet":
-        pa.parquet.write_table(arrow, path)
-    elif path.suffix == ".csv":
-        pa.csv.write_csv(arrow, path)
-    else:
-        path.write_text(json.dumps(arrow.to_pylist(), indent=0) + "\n")
+    if path.suffix == ".json":
+        _write_text(path, json.dumps(arrow.to_pylist(), indent=0) + "\n")
+        return path
+    with atomic_write(path) as out:
+        if path.suffix == ".parquet":
+            pa.parquet.write_table(arrow, out)
+        else:
+            pa.csv.write_csv(arrow, out)
     return path
+
+
+def _write_text(path: Path, text: str) -> None:
+    with atomic_write(path, "w") as out:
+        out.write(text)
+
+
+def _in_units(columns: dict[str, np.ndarray], cents_per_unit: float) -> dict[str, np.ndarray]:
+    """Reserves in the unit of money of the log they came from."""
+    return {name: values / cents_per_unit if name in PRICES else values for name, values in columns.items()}

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import shoal
+from shoal.atomic import atomic_write
 from shoal.auction import plots
 from shoal.auction.auction_log import AuctionLog
 from shoal.auction.evaluate import FROZEN_BIDS, OURS, UNGUARDED, Evaluation, Result
@@ -40,12 +41,15 @@ def write_report(
     clusters: np.ndarray | None = None,
     keywords: Sequence[Any] = (),
     title: str = "Reserve prices: proposal and back-test",
+    cents_per_unit: float = 1.0,
+    currency: str = "",
 ) -> Path:
     """Write a self-contained page that opens without a network.
 
     ``table`` is the replay the plan was made from. With an ``evaluation`` that holds the method "shoal", the headline
     is its held-out result; without, the figures are in-sample and the page says so. ``keywords`` are those whose bids
-    are drawn; the busiest if none are named.
+    are drawn; the busiest if none are named. Reserves in the table are in the unit of money of which ``cents_per_unit``
+    make one, called ``currency``.
     """
     table = table.over_days() if table.n_days else table
     scored = landscapes(log, coordinates="log_score")
@@ -54,7 +58,7 @@ def write_report(
         parts = []
         for part in (
             lambda: _headline(plan, evaluation),
-            lambda: _proposal(log, plan, table),
+            lambda: _proposal(log, plan, table, cents_per_unit, currency),
             lambda: _methods(evaluation),
             lambda: _limits(plan, table),
             lambda: _curves(log, plan, table, grouped),
@@ -71,7 +75,9 @@ def write_report(
     template = Template((Path(__file__).parent / "report.html").read_text())
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(template.substitute(title=escape(title), subtitle=escape(subtitle), sections="\n".join(parts)))
+    page = template.substitute(title=escape(title), subtitle=escape(subtitle), sections="\n".join(parts))
+    with atomic_write(path, "w") as out:
+        out.write(page)
     return path
 
 
@@ -161,7 +167,7 @@ def _kept(change: dict[str, float], limits: dict[str, float], name: str) -> bool
     return slack >= -0.002 if name in ("revenue", "clicks") else slack <= 0.002
 
 
-def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable) -> str:
+def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable, cents_per_unit: float, currency: str) -> str:
     policy, views = plan.policy(log.policy), table.page_views
     ratio = policy.reserve / np.maximum(log.policy.reserve, 1e-12)
     share = lambda mask: f"{100 * views[mask].sum() / views.sum():.0f} %"  # noqa: E731
@@ -174,7 +180,7 @@ def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable) -> str:
         f"exported files.</p>"
     )
     rows = np.arange(plan.choice.size)
-    lines = []
+    lines, digits = [], 0 if cents_per_unit == 1 else 2
     for keyword in np.argsort(-views, kind="stable")[:12]:
         new = [part[keyword, plan.choice[keyword]] for part in table.totals]
         old = [part[keyword] for part in table.status_quo]
@@ -182,8 +188,7 @@ def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable) -> str:
         cells = [
             escape(str(log.keywords[keyword])),
             f"{views[keyword]:,.0f}",
-            f"{log.policy.reserve[keyword]:.0f}",
-            f"{policy.reserve[keyword]:.0f}",
+            *(f"{prices.reserve[keyword] / cents_per_unit:,.{digits}f}" for prices in (log.policy, policy)),
             f"{log.policy.alpha[keyword]:.2f} → {policy.alpha[keyword]:.2f}",
             *changes,
         ]
@@ -191,7 +196,8 @@ def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable) -> str:
     heads = ("keyword", "page views", "reserve today", "proposed", "CTR exponent", "clicks", "revenue", "mainline ads")
     head = "".join(f"<th>{name}</th>" for name in heads)
     image = _image(plots.reserve_changes(plan, table.page_views[rows]), "share of page views by change of reserve")
-    note = '<p class="quiet">Reserves are in cents per click for an ad with the reference click rate.</p>'
+    unit = escape(currency or "the log's unit") if cents_per_unit != 1 else "cents"
+    note = f'<p class="quiet">Reserves are in {unit} per click for an ad with the reference click rate.</p>'
     return _section("What is proposed", text, image, f"<table><tr>{head}</tr>{''.join(lines)}</table>", note)
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from shoal.cli.options import Json, Quiet, progress_bars
+from shoal.cli.auction_flags import Clusters, Coordinates, Currency, GoalFlags, Log, LogFlags, Seed, TableOut
+from shoal.cli.options import Json, Quiet, progress_bars, takes_flags
 
 app = typer.Typer(
     help="From an auction log to back-tested reserve prices.",
@@ -15,51 +16,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Log = Annotated[
-    Path,
-    typer.Argument(
-        metavar="LOG",
-        help="Folder with bids, auctions and policy tables (Parquet, CSV or JSON lines), as 'simulate' writes, or one "
-        "table of bids that has keyword_id and day, too. Columns: bids auction_id, ad_id, bid_cents, ctr, and where "
-        "there are any advertiser_id, section (ml, sb, none), price, clicked; auctions auction_id, keyword_id, day, "
-        "weight; policy keyword_id, reserve, alpha, sidebar_reserve. See --names for other names.",
-    ),
-]
-Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="How many clusters of keywords.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides everything that is drawn at random.")]
-Maximize = Annotated[str, typer.Option("--max", help="What to maximize: clicks or revenue.")]
-ClicksLimit = Annotated[float | None, typer.Option("--clicks", help="At least this multiple of the log's clicks.")]
-RevenueLimit = Annotated[float | None, typer.Option("--revenue", help="At least this multiple of the log's revenue.")]
-MainlineLimit = Annotated[
-    float | None,
-    typer.Option("--mainline-yield", help="At most this multiple of the log's mainline ads per page view."),
-]
-AdsLimit = Annotated[
-    float | None, typer.Option("--ad-yield", help="At most this multiple of the log's ads per page view.")
-]
-KeywordClicks = Annotated[
-    float | None, typer.Option("--keyword-clicks", help="No keyword below this multiple of its clicks, such as 0.8.")
-]
-KeywordRevenue = Annotated[
-    float | None, typer.Option("--keyword-revenue", help="No keyword below this multiple of its revenue, such as 0.8.")
-]
-Probability = Annotated[
-    float, typer.Option("--probability", help="Margins so wide that all limits hold on new days this often.")
-]
-Names = Annotated[
-    list[str] | None, typer.Option("--names", help="Your name of a column: bid_cents=max_cpc (may be repeated).")
-]
-Reserve = Annotated[
-    float | None, typer.Option("--reserve", min=0, help="The mainline reserve in force, when the log has no policy.")
-]
-SidebarReserve = Annotated[float, typer.Option("--sidebar-reserve", min=0, help="With --reserve: that of the sidebar.")]
-Alpha = Annotated[float, typer.Option("--alpha", min=0, help="With --reserve: the exponent of the click rate.")]
-Units = Annotated[str, typer.Option("--units", help="What the log's money is in: cents, or whole (dollars, euros).")]
-Currency = Annotated[str, typer.Option("--currency", help="How to write money, such as USD.")]
-Coordinates = Annotated[
-    str, typer.Option("--coordinates", help="logbid+logctr, log_score, or logbid_ctr (the paper's).")
-]
 
 
 @app.command()
@@ -78,7 +34,9 @@ def simulate(
     Example: shoal auction simulate --keywords 3000 --days 14 --out log/
     """
     from shoal.auction import Market, baseline_policy, write_log
+    from shoal.cli.output_files import make_folder
 
+    make_folder(out)
     with progress_bars(quiet):
         market = Market(keywords, n_days=days, page_views_per_day=views, reacting=reacting, random_state=seed)
         log = market.log(baseline_policy(market, tuning=tuning).policy)
@@ -87,16 +45,13 @@ def simulate(
 
 
 @app.command()
+@takes_flags
 def landscape(
     log: Log,
-    out: Annotated[Path | None, typer.Option("--out", "-o", help="CSV, JSON or Parquet file for the table.")] = None,
+    written: LogFlags,
+    out: TableOut = None,
     coordinates: Coordinates = "logbid+logctr",
     rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="How many keywords to print.")] = 10,
-    names: Names = None,
-    reserve: Reserve = None,
-    sidebar_reserve: SidebarReserve = 0.0,
-    alpha: Alpha = 1.0,
-    units: Units = "cents",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -110,8 +65,9 @@ def landscape(
     from shoal.auction.export import write_table
     from shoal.auction.landscape import COORDINATES
 
+    _check_table(out, log)
     with progress_bars(quiet):
-        land = landscapes(_read(log, names, reserve, sidebar_reserve, alpha, units), coordinates=coordinates)
+        land = landscapes(written.read(log), coordinates=coordinates)
     axes = COORDINATES[coordinates]
     columns: dict[str, Any] = {"keyword_id": land.keywords, "page_views": land.page_views, "shown_bids": land.n_bids}
     columns |= {"mainline share": land.mixtures[:, 0]}
@@ -133,8 +89,10 @@ def landscape(
 
 
 @app.command()
+@takes_flags
 def cluster(
     log: Log,
+    written: LogFlags,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="CSV, JSON or Parquet file for keyword and cluster.")
     ] = None,
@@ -142,11 +100,6 @@ def cluster(
     method: Annotated[str, typer.Option("--method", help="k-GMM, k-Gauss, k-means, k-bins or random.")] = "k-GMM",
     coordinates: Coordinates = "logbid+logctr",
     seed: Seed = 0,
-    names: Names = None,
-    reserve: Reserve = None,
-    sidebar_reserve: SidebarReserve = 0.0,
-    alpha: Alpha = 1.0,
-    units: Units = "cents",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -159,8 +112,9 @@ def cluster(
     from shoal.auction import cluster_keywords, landscapes
     from shoal.auction.export import write_table
 
+    _check_table(out, log)
     with progress_bars(quiet):
-        land = landscapes(_read(log, names, reserve, sidebar_reserve, alpha, units), coordinates=coordinates)
+        land = landscapes(written.read(log), coordinates=coordinates)
         labels = cluster_keywords(land, clusters, method=method, random_state=seed)
     if out is not None:
         write_table(out, {"keyword_id": land.keywords, "cluster": labels})
@@ -179,8 +133,10 @@ def cluster(
 
 
 @app.command()
+@takes_flags
 def replay(
     log: Log,
+    written: LogFlags,
     out: Annotated[
         Path | None, typer.Option("--out", "-o", help="CSV, JSON or Parquet file: keyword by setting.")
     ] = None,
@@ -188,11 +144,6 @@ def replay(
         bool, typer.Option("--absolute", help="Common reserves instead of multiples of today's.")
     ] = False,
     reserves: Annotated[int, typer.Option("--reserves", min=1, help="How many reserves to try.")] = 41,
-    names: Names = None,
-    reserve: Reserve = None,
-    sidebar_reserve: SidebarReserve = 0.0,
-    alpha: Alpha = 1.0,
-    units: Units = "cents",
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -207,8 +158,9 @@ def replay(
     from shoal.auction.export import write_table
     from shoal.auction.recommend import best_clicks
 
+    _check_table(out, log)
     with progress_bars(quiet):
-        logged = _read(log, names, reserve, sidebar_reserve, alpha, units)
+        logged = written.read(log)
         settings = (
             Settings.absolute(logged, n_reserves=reserves) if absolute else Settings.relative(n_reserves=reserves)
         )
@@ -236,30 +188,23 @@ def replay(
 
 
 @app.command()
+@takes_flags
 def optimize(
     log: Log,
+    written: LogFlags,
+    asked: GoalFlags,
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder for the reserve table, keyword map and plan.")
     ] = Path("plan"),
-    maximize: Maximize = "clicks",
-    clicks: ClicksLimit = None,
-    revenue: RevenueLimit = 1.0,
-    mainline_yield: MainlineLimit = 1.05,
-    ad_yield: AdsLimit = None,
     level: Annotated[str, typer.Option("--level", help="auto, cluster, keyword or shrunken.")] = "auto",
     margins: Annotated[
         bool, typer.Option("--margins/--no-margins", help="Tighten limits by what held-out days missed.")
     ] = True,
     clusters: Clusters = 64,
     seed: Seed = 0,
-    keyword_clicks: KeywordClicks = None,
-    keyword_revenue: KeywordRevenue = None,
-    probability: Probability = 0.9,
-    names: Names = None,
-    reserve: Reserve = None,
-    sidebar_reserve: SidebarReserve = 0.0,
-    alpha: Alpha = 1.0,
-    units: Units = "cents",
+    probability: Annotated[
+        float, typer.Option("--probability", help="Margins so wide that all limits hold on new days this often.")
+    ] = 0.9,
     currency: Currency = "",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -271,12 +216,11 @@ def optimize(
     from shoal.auction import export_plan, recommend
     from shoal.auction import replay as run
     from shoal.auction.recommend import best_clicks
+    from shoal.cli.output_files import make_folder
 
-    goals = _goals(maximize, clicks, revenue, mainline_yield, ad_yield)
-    keyword_limits = {"clicks": keyword_clicks, "revenue": keyword_revenue}
-    goals["keyword_limits"] = {name: limit for name, limit in keyword_limits.items() if limit is not None}
+    make_folder(out)
     with progress_bars(quiet):
-        logged = _read(log, names, reserve, sidebar_reserve, alpha, units)
+        logged = written.read(log)
         table = run(logged, by_day=True, clicks_from=best_clicks(logged))
         plan = recommend(
             logged,
@@ -286,58 +230,28 @@ def optimize(
             probability=probability,
             n_clusters=clusters,
             random_state=seed,
-            **goals,
+            **asked.goals(),
         )
-        files = export_plan(plan, logged, table, out)
-    change, held = plan.lift(), plan.facts["held out"][plan.facts["level"]]
-    given_up = plan.facts[f"{plan.objective} given up"]
+        files = export_plan(plan, logged, table, out, cents_per_unit=written.cents_per_unit)
     if as_json:
-        _print_json(
-            {
-                "level": plan.facts["level"], "gap": plan.gap, "expected": change, "held_out_before_margins": held,
-                "limits": plan.constraints, "keyword_limits": plan.keyword_limits, "margins": plan.margins,
-                "probability": plan.facts["probability"], "given_up": {plan.objective: given_up},
-                "revenue": {"before": plan.before.revenue / 100, "expected": plan.predicted.revenue / 100,
-                            "currency": currency or None},
-                "files": [str(file) for file in files],
-            }
-        )  # fmt: skip
+        _print_json(_plan_facts(plan, currency) | {"files": [str(file) for file in files]})
         return
-    print(f"settings per {plan.facts['level']}; no other choice is better by more than {100 * plan.gap:.4f} %")
-    print(f"expected on the log's own days: {_words(change)}")
-    print(
-        f"revenue: {_money(plan.before.revenue, currency)} before, {_money(plan.predicted.revenue, currency)} expected"
-    )
-    print(f"on days left out, before margins: {_words(held)}")
-    print("margins built in: " + ", ".join(f"{name} {100 * margin:+.2f} %" for name, margin in plan.margins.items()))
-    if plan.facts["probability"] is not None:
-        print(
-            f"with them every limit holds on new days with probability {plan.facts['probability']:.0%}; they cost "
-            f"{100 * given_up:.2f} % of {plan.objective}"
-        )
-    print("bids are held fixed: try the reserves on a part of the traffic first")
+    _print_plan(plan, currency)
     print("\n".join(str(file) for file in files))
 
 
 @app.command()
+@takes_flags
 def report(
     log: Log,
+    written: LogFlags,
+    asked: GoalFlags,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML page to write.")] = Path("auction-report.html"),
-    maximize: Maximize = "clicks",
-    clicks: ClicksLimit = None,
-    revenue: RevenueLimit = 1.0,
-    mainline_yield: MainlineLimit = 1.05,
-    ad_yield: AdsLimit = None,
     keyword: Annotated[
         list[str] | None, typer.Option("--keyword", help="Draw the bids of this keyword (may be repeated).")
     ] = None,
     clusters: Clusters = 64,
     seed: Seed = 0,
-    names: Names = None,
-    reserve: Reserve = None,
-    sidebar_reserve: SidebarReserve = 0.0,
-    alpha: Alpha = 1.0,
-    units: Units = "cents",
     currency: Currency = "",
     as_json: Json = False,
     quiet: Quiet = False,
@@ -347,16 +261,19 @@ def report(
     Example: shoal auction report log/ --out report.html
     """
     from shoal.auction.demo import propose_and_report
+    from shoal.cli.output_files import check_outputs
 
-    goals = _goals(maximize, clicks, revenue, mainline_yield, ad_yield)
+    check_outputs({"--report": out}, inputs=[log])
     with progress_bars(quiet):
         found = propose_and_report(
-            _read(log, names, reserve, sidebar_reserve, alpha, units),
+            written.read(log),
             out,
             n_clusters=clusters,
             random_state=seed,
             keywords=keyword or (),
-            **goals,
+            cents_per_unit=written.cents_per_unit,
+            currency=currency,
+            **asked.goals(),
         )
     if as_json:
         results = found.evaluation.results
@@ -393,32 +310,56 @@ def demo(
     print(f"report:  {found.report.resolve()}    (opens in any browser, no network needed)")
 
 
-def _read(
-    log: Path, names: list[str] | None, reserve: float | None, sidebar_reserve: float, alpha: float, units: str
-) -> Any:
-    """The log under the user's names, units and policy."""
-    from shoal.auction import read_log
+def _check_table(out: Path | None, log: Path) -> None:
+    """Refuse, before the work, a table that could not be written when it is done."""
+    from shoal.auction.export import FORMATS
+    from shoal.cli.output_files import check_outputs
     from shoal.errors import BadInput
 
-    wrong = [word for word in names or () if word.count("=") != 1 or not all(word.split("="))]
-    if wrong:
-        raise BadInput(f"--names {wrong[0]} is not of the form column=your_name, such as bid_cents=max_cpc.")
-    if units not in ("cents", "whole"):
-        raise BadInput(f"--units is {units!r}; choose cents or whole.")
-    policy = None if reserve is None else {"alpha": alpha, "reserve": reserve, "sidebar_reserve": sidebar_reserve}
-    pairs = dict(word.split("=") for word in names or ())
-    return read_log(log, policy=policy, names=pairs, cents_per_unit=100.0 if units == "whole" else 1.0)
+    check_outputs({"--out": out}, inputs=[log], overwrite=True)
+    if out is not None and out.suffix.lstrip(".") not in FORMATS:
+        raise BadInput(f"--out {out}: its format is not clear from {out.suffix!r}. Use .csv, .json or .parquet.")
+
+
+def _plan_facts(plan: Any, currency: str) -> dict[str, Any]:
+    """What a script wants to know about a plan."""
+    return {
+        "level": plan.facts["level"],
+        "gap": plan.gap,
+        "expected": plan.lift(),
+        "held_out_before_margins": plan.facts["held out"][plan.facts["level"]],
+        "limits": plan.constraints,
+        "keyword_limits": plan.keyword_limits,
+        "margins": plan.margins,
+        "probability": plan.facts["probability"],
+        "given_up": {plan.objective: plan.facts[f"{plan.objective} given up"]},
+        "revenue": {
+            "before": plan.before.revenue / 100,
+            "expected": plan.predicted.revenue / 100,
+            "currency": currency or None,
+        },
+    }
+
+
+def _print_plan(plan: Any, currency: str) -> None:
+    """The same for a person."""
+    level, probability = plan.facts["level"], plan.facts["probability"]
+    print(f"settings per {level}; no other choice is better by more than {100 * plan.gap:.4f} %")
+    print(f"expected on the log's own days: {_words(plan.lift())}")
+    before, expected = (_money(totals.revenue, currency) for totals in (plan.before, plan.predicted))
+    print(f"revenue: {before} before, {expected} expected")
+    print(f"on days left out, before margins: {_words(plan.facts['held out'][level])}")
+    print("margins built in: " + ", ".join(f"{name} {100 * margin:+.2f} %" for name, margin in plan.margins.items()))
+    if probability is not None:
+        print(
+            f"with them every limit holds on new days with probability {probability:.0%}; they cost "
+            f"{100 * plan.facts[f'{plan.objective} given up']:.2f} % of {plan.objective}"
+        )
+    print("bids are held fixed: try the reserves on a part of the traffic first")
 
 
 def _money(cents: float, currency: str) -> str:
     return f"{cents / 100:,.2f} {currency}".strip()
-
-
-def _goals(
-    maximize: str, clicks: float | None, revenue: float | None, mainline_yield: float | None, ad_yield: float | None
-) -> dict[str, Any]:
-    limits = {"clicks": clicks, "revenue": revenue, "mainline_yield": mainline_yield, "ad_yield": ad_yield}
-    return {"maximize": maximize, **limits}
 
 
 def _words(change: dict[str, float]) -> str:

@@ -29,6 +29,8 @@ def demo(
 
     Example: shoal demo --out shoal-demo
     """
+    from shoal.cli.output_files import make_folder
+
     make_folder(out)
     if job is Job.auction:
         from shoal.cli.auction import demo as auction_demo
@@ -36,15 +38,6 @@ def demo(
         auction_demo(out, quiet=quiet)
     else:
         cluster_packages(out, quiet=quiet)
-
-
-def make_folder(out: Path) -> None:
-    from shoal.errors import BadSource
-
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadSource(f"--out {out}: the folder cannot be made ({error.strerror}). Give another.") from None
 
 
 def cluster_packages(out: Path, *, quiet: bool) -> None:

@@ -11,6 +11,7 @@ import typer
 from shoal import __version__
 from shoal.cli import auction
 from shoal.cli.assign import assign
+from shoal.cli.choose import choose
 from shoal.cli.demo import demo
 from shoal.cli.edit import edit
 from shoal.cli.evaluate import evaluate
@@ -37,7 +38,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for command in (
-    demo, plan, fit, learn, assign, show, suggest, edit, merge, evaluate, report, stream, serve, reproduce, warm_up
+    demo, choose, plan, fit, learn, assign, show, suggest, edit, merge, evaluate, report, stream, serve, reproduce,
+    warm_up,
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(auction.app, name="auction")

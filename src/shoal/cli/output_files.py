@@ -37,6 +37,16 @@ def check_outputs(
             )
 
 
+def make_folder(out: Path) -> None:
+    """Make the folder that files will be written to, and see that they can be."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadSource(f"--out {out}: the folder cannot be made ({error.strerror}). Give another.") from None
+    if not os.access(out, os.W_OK | os.X_OK):
+        raise BadSource(f"--out {out}: you may not create files in that folder. Give another.")
+
+
 def check_table_format(out: Path | None, *, json_lines: bool = False) -> None:
     """A table's format is read off its name; refuse one that cannot be."""
     if out is not None and not json_lines and out.suffix.lower() not in TABLES:

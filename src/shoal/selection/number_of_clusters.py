@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,8 @@ from sklearn.base import clone
 from shoal.base import Estimator, check_int, check_random_state, len_of
 from shoal.errors import BadInput
 from shoal.plotting import BLUE, GREY, figure
-from shoal.selection.stability import MOST_ROWS, fit_part, take_rows
+from shoal.progress import hidden, task
+from shoal.selection.stability import MOST_ROWS, fit_whole, take_rows
 
 LEAST_USED = 0.9
 
@@ -111,12 +112,22 @@ def choose_n_clusters(
     splits = [_thirds(n_rows, rng) for _ in range(n_resamples)]
     seeds = rng.integers(0, 2**31 - 1, n_resamples)
     tried: dict[int, np.ndarray] = {}
-    first = _grid(n_rows) if candidates is None else [check_int("candidates", k) for k in candidates]
-    for k in first:
-        tried.setdefault(k, _trials(model, X, k, splits, seeds))
-    while candidates is None and (new := [k for k in _around(_recommended(tried)[0], tried) if k not in tried]):
-        for k in new:
-            tried[k] = _trials(model, X, k, splits, seeds)
+    with task("choosing") as bar:
+
+        def attempt(k: int) -> None:
+            if k not in tried:
+                with hidden():
+                    tried[k] = _trials(model, X, k, splits, seeds)
+            bar.advance(clusters=k, agreement=float(tried[k][:, 1].mean()))
+
+        if candidates is not None:
+            for k in (check_int("candidates", k) for k in candidates):
+                attempt(k)
+        else:
+            _try_grid(attempt, n_rows, tried)
+            while new := [k for k in _around(_recommended(tried)[0], tried) if k not in tried]:
+                for k in new:
+                    attempt(k)
     best, reason = _recommended(tried)
     numbers = np.array(sorted(tried))
     trials = np.array([tried[int(k)] for k in numbers])  # (numbers, resamples, 3)
@@ -137,6 +148,17 @@ def _grid(n_rows: int) -> list[int]:
     return sorted({k for power in range(1, 9) for k in (2**power, 3 * 2 ** (power - 1)) if 2 <= k <= most})
 
 
+def _try_grid(attempt: Callable[[int], None], n_rows: int, tried: dict[int, np.ndarray]) -> None:
+    """Each number of the grid, up to the first for which a third of the rows has too few that differ."""
+    for k in _grid(n_rows):
+        try:
+            attempt(k)
+        except BadInput:
+            if not tried:
+                raise
+            return
+
+
 def _around(best: int, tried: dict[int, np.ndarray]) -> list[int]:
     """Numbers between the best and its neighbors, where there is room."""
     numbers = sorted(tried)
@@ -153,7 +175,7 @@ def _trials(model: Estimator, X: Any, k: int, splits: Sequence[Any], seeds: np.n
     result = []
     for (one, two, rest), seed in zip(splits, seeds, strict=True):
         options = {"n_clusters": k} | ({"random_state": int(seed)} if "random_state" in model.get_params() else {})
-        fits = [fit_part(clone(model).set_params(**options), take_rows(X, rows), None) for rows in (one, two)]
+        fits = [fit_whole(clone(model).set_params(**options), take_rows(X, rows)) for rows in (one, two)]
         held_out = take_rows(X, rest)
         labels = [fit.predict(held_out) for fit in fits]
         scores = [_mean_score(fit, held_out) for fit in fits]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,8 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Estimator, check_int, check_random_state, len_of
-from shoal.progress import task
+from shoal.errors import InterruptedWarning
+from shoal.progress import hidden, task
 
 MOST_ROWS = 20_000  # of a resample: enough to see clusters of a few dozen rows, however large the data
 
@@ -54,7 +56,9 @@ def cluster_stability(
     ids = np.asarray(model.cluster_ids_)
     found = np.full((n_resamples, ids.size), np.nan)
     for trial, (rows, part) in enumerate(halves(X, n_resamples, rng)):
-        refit = fit_part(clone(model), part, None if times is None else np.asarray(times)[rows])
+        options = {} if times is None else {"times": np.asarray(times)[rows]}
+        with hidden():
+            refit = fit_whole(clone(model), part, **options)
         found[trial] = best_jaccards(model.predict(part), np.asarray(refit.labels_), ids)  # type: ignore[attr-defined]
     present = ~np.isnan(found)
     return np.where(present.any(0), np.nansum(found, 0) / np.maximum(present.sum(0), 1), 0.0)
@@ -76,8 +80,14 @@ def take_rows(X: Any, rows: np.ndarray) -> Any:
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
-def fit_part(model: Any, part: Any, times: Any) -> Any:
-    return model.fit(part) if times is None else model.fit(part, times=times)
+def fit_whole(model: Any, part: Any, **options: Any) -> Any:
+    """Fit, and let Ctrl-C end the whole comparison: a fit that was cut short cannot be compared with others."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", InterruptedWarning)
+        try:
+            return model.fit(part, **options)
+        except InterruptedWarning:
+            raise KeyboardInterrupt from None
 
 
 def best_jaccards(labels: np.ndarray, others: np.ndarray, ids: np.ndarray) -> np.ndarray:
