@@ -61,6 +61,7 @@ class TopFeatures(NamedTuple):
     low: np.ndarray | None = None  # (n,) credible interval, where the model has one
     high: np.ndarray | None = None
     bounded: str = ""  # what low and high bound, in words, when it is not the value itself: "share of rows"
+    levels: np.ndarray | None = None  # (n,) of measurements: True for the level of a number, False for a share of rows
 
 
 class Assignment(NamedTuple):

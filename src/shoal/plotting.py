@@ -20,7 +20,7 @@ def figure(width: float = 6.2, height: float = 3.2) -> tuple[Any, Any]:
     drawn = Figure(figsize=(width, height), layout="constrained")
     axes = drawn.subplots()
     axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=9)
+    axes.tick_params(labelsize=10)
     return drawn, axes
 
 

@@ -27,6 +27,7 @@ class Rows(NamedTuple):
     times: np.ndarray | None = None
     n_unknown: int = 0  # columns that were left out because the model does not know them
     recipe: Any = None  # how text, lists or a file became these columns, where they came from a Dataset
+    item_titles: np.ndarray | None = None  # what to call the items on cards
 
 
 def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = False) -> Rows:
@@ -58,7 +59,8 @@ def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = Fal
         _refuse_negative(estimator, rows)
     if n_unknown and mode == "predict":
         message(f"{n_unknown:,} columns of the data are unknown to the model and were left out")
-    return Rows(rows, names.vocabulary, names.array, source.item_ids, source.times, n_unknown, source.recipe)
+    of_rows = (source.item_ids, source.times, n_unknown, source.recipe, source.item_titles)
+    return Rows(rows, names.vocabulary, names.array, *of_rows)
 
 
 def remember_rows(estimator: Any, rows: Rows, *, mode: Mode) -> None:
@@ -71,10 +73,12 @@ def remember_rows(estimator: Any, rows: Rows, *, mode: Mode) -> None:
             setattr(estimator, name, value)
         elif mode == "fit":
             vars(estimator).pop(name, None)
-    if rows.item_ids is not None:
-        estimator.item_ids_ = rows.item_ids
-    else:
-        vars(estimator).pop("item_ids_", None)
+    vars(estimator).pop("stability_", None)  # it was that of the clusters before
+    for name, values in (("item_ids_", rows.item_ids), ("item_titles_", rows.item_titles)):
+        if values is not None:
+            setattr(estimator, name, values)
+        else:
+            vars(estimator).pop(name, None)
 
 
 def _read_words(X: Any, estimator: Any, mode: Mode) -> Any:
@@ -95,13 +99,15 @@ class _Source(NamedTuple):
     item_ids: np.ndarray | None = None
     times: np.ndarray | None = None
     recipe: Any = None
+    item_titles: np.ndarray | None = None
 
 
 def _source_of(X: Any) -> _Source:
     """What ``X`` is made of, whichever kind of thing it is."""
     if hasattr(X, "X") and hasattr(X, "vocabulary"):
         ids, times = _as_array(X.ids), _as_array(X.times)
-        return _Source(X.X, X.vocabulary, None, ids, times, getattr(X, "recipe", None))
+        titles = _as_array(getattr(X, "titles", None))
+        return _Source(X.X, X.vocabulary, None, ids, times, getattr(X, "recipe", None), titles)
     columns = getattr(X, "column_names", None)  # Arrow
     if columns is not None and hasattr(X, "schema"):
         parts = [np.asarray(X.column(at).to_numpy()) for at in range(len(columns))]

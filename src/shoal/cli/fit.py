@@ -35,6 +35,12 @@ def fit(
     batch_rows: Annotated[
         int | None, typer.Option("--batch-rows", min=1, help="Read so many rows at a time: memory stays flat.")
     ] = None,
+    stability: Annotated[
+        int,
+        typer.Option(
+            "--stability", min=0, help="Fit so many halves of the rows, too: how surely each cluster is found."
+        ),
+    ] = 0,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the model here.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report here.")] = None,
     overwrite: Overwrite = False,
@@ -66,12 +72,14 @@ def fit(
             work.fit_whole()
         else:
             work.fit_batches(batch_rows, at_once=CHOICES[model].fits_batches)
+        if stability:
+            work.measure_stability(stability, seed)
         if out is not None:
             work.save(out)
         cards = work.finish(report, title=f"Clusters of {source}")
         for warning in dict.fromkeys(str(w.message) for w in caught):
             message(f"note: {warning}")
-    show_result(work.facts(cards, out, report), cards, shown)
+    show_result(work, cards, work.facts(cards, out, report), shown)
     if any(issubclass(w.category, InterruptedWarning) for w in caught):
         raise typer.Exit(1)
 
@@ -147,6 +155,19 @@ class Work:
             batch.summary |= {"rows": self.n_items, "empty_rows": self.n_empty}
             self.dataset = batch
 
+    def measure_stability(self, n_resamples: int, seed: int | None) -> None:
+        """How surely each cluster is found again, kept with the model for its cards."""
+        import numpy as np
+
+        from shoal import cluster_stability
+        from shoal.errors import BadInput
+
+        if self.dataset is None or self.in_batches:
+            raise BadInput("--stability needs all rows at once: leave out --batch-rows.")
+        with self.timed("stability"):
+            found = cluster_stability(self.estimator, self.dataset, n_resamples=n_resamples, random_state=seed)
+        self.estimator.stability_ = np.array([self.estimator.cluster_ids_, found])
+
     def save(self, out: Path) -> None:
         """A model that cannot be saved where it was asked for is saved elsewhere rather than lost."""
         from shoal import save
@@ -176,6 +197,7 @@ class Work:
             "iterations": getattr(self.estimator, "n_iter_", None),
             "converged": getattr(self.estimator, "converged_", None),
             "empty_rows": self.n_empty,
+            "unassigned": int((self.estimator.labels_ < 0).sum()) if hasattr(self.estimator, "labels_") else None,
             **{f"seconds_{name}": round(seconds, 3) for name, seconds in self.timings.items()},
             "peak_mb": peak_mb(),
             "saved": str(out) if out else None,
@@ -197,13 +219,13 @@ class Timer:
         self.timings[self.what] = clock.perf_counter() - self.began
 
 
-def show_result(facts: dict[str, Any], cards: list[Any], shown: PrintFlags) -> None:
+def show_result(work: Work, cards: list[Any], facts: dict[str, Any], shown: PrintFlags) -> None:
     from shoal.cli.output import print_cards, print_facts, print_json
 
     if shown.as_json:
         print_json(facts)
         return
     if cards:
-        print_cards(cards, shown.rows)
+        print_cards(cards, shown.rows, cohesion=work.estimator.typicality_meaning)
         print()
     print_facts(facts)

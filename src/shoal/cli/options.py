@@ -57,6 +57,9 @@ class ColumnFlags:
     ] = None
     owner: Owner = None
     label: Label = None
+    title: Annotated[
+        str | None, typer.Option("--title", help="Column to call items by on cards; the beginning of a text otherwise.")
+    ] = None
     delimiter: Annotated[str | None, typer.Option("--delimiter", help="What separates features in a text column.")] = (
         None
     )

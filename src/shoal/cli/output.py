@@ -40,15 +40,16 @@ def print_facts(facts: dict[str, Any]) -> None:
         print(f"{name.replace('_', ' '):<{width}}  {shown(as_text(value))}")
 
 
-def print_cards(cards: list[ClusterCard], rows: int, *, caption: str = "") -> None:
-    """The largest clusters as a table."""
+def print_cards(cards: list[ClusterCard], rows: int, *, caption: str = "", cohesion: str = "") -> None:
+    """The largest clusters as a table; below it what ``cohesion`` means, and stability."""
     from rich.table import Table
     from rich.text import Text
 
     table = Table(
         title=caption or None, title_justify="left", box=None, header_style="bold", pad_edge=False, expand=True
     )
-    for heading, width in (("id", 5), ("items", 9), ("cohesion", 8)):
+    stable = any(card.stability is not None for card in cards)
+    for heading, width in (("id", 5), ("items", 9), ("cohesion", 8), *([("stability", 9)] if stable else [])):
         table.add_column(heading, justify="right", no_wrap=True, min_width=width)
     table.add_column("what it is about", overflow="ellipsis", no_wrap=True, ratio=3)
     table.add_column("typical items", overflow="ellipsis", no_wrap=True, ratio=2)
@@ -57,12 +58,17 @@ def print_cards(cards: list[ClusterCard], rows: int, *, caption: str = "") -> No
             str(card.id),
             f"{card.size:,}",
             "" if card.cohesion is None else f"{card.cohesion:.3f}",
+            *(["" if card.stability is None else f"{card.stability:.2f}"] if stable else []),
             Text(shown(about(card))),
             Text(shown(", ".join(str(name) for name, _ in card.items[:3]))),
         )
     console().print(table)
     if len(cards) > rows:
         print(f"... and {len(cards) - rows:,} more clusters")
+    if cohesion and any(card.cohesion is not None for card in cards):
+        print(f"cohesion: mean {cohesion} of its items")
+    if stable:
+        print("stability: how surely fits to halves of the rows find it again; above 0.75 trust it, below 0.5 do not")
 
 
 def about(card: ClusterCard) -> str:
@@ -84,9 +90,20 @@ def shown(text: str) -> str:
     return CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)
 
 
+def number(value: float, digits: int = 4) -> str:
+    """A number as people write it: no powers of ten that nobody reads.
+
+    >>> number(0.1234567), number(1234567.8), number(1.35e-7)
+    ('0.1235', '1,234,568', '< 0.0001')
+    """
+    if 0 < abs(value) < 1e-4:
+        return "< 0.0001" if value > 0 else "> -0.0001"
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
+
+
 def as_text(value: Any) -> str:
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return number(value, 6)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)

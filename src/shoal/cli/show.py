@@ -34,7 +34,7 @@ def show(
         raise BadInput(f"{model} holds a {type(loaded).__name__}, which has no clusters to show.")
     cards = cluster_cards(loaded, n_features=20 if cluster is not None else 10, n_items=10)
     if cluster is None:
-        print_json(cards_as_json(cards)) if as_json else print_cards(cards, rows)
+        print_json(cards_as_json(cards)) if as_json else print_cards(cards, rows, cohesion=loaded.typicality_meaning)
         return
     found = [card for card in cards if card.id == cluster]
     if not found:
@@ -46,16 +46,23 @@ def show(
 
 def print_card(card: ClusterCard) -> None:
     """One cluster in full."""
-    from shoal.cli.output import as_text, print_facts, shown
+    from shoal.cli.output import as_text, number, print_facts, shown
 
     size = f"{card.size:,} ({card.share:.2%})"
-    print_facts({"cluster": card.id, "name": card.name, "items": size, "cohesion": card.cohesion})
+    facts = {
+        "cluster": card.id,
+        "name": card.name,
+        "items": size,
+        "cohesion": card.cohesion,
+        "stability": card.stability,
+    }
+    print_facts({name: value for name, value in facts.items() if value is not None})
     for note in card.notes:
         print(shown(note))
     print(f"\nfeatures ({card.meaning}{f', and {card.bounded} in brackets' if card.bounded else ''})")
     for fact in card.features:
         interval = f"  [{as_text(fact.low)}, {as_text(fact.high)}]" if fact.low is not None else ""
-        print(f"  {fact.value:>10.4g}  {shown(fact.name)}{interval}")
+        print(f"  {number(fact.value):>10}  {shown(fact.name)}{interval}")
     print("\ntypical items")
     for name, score in card.items:
         print(f"  {'' if score is None else f'{score:.4f}':>10}  {shown(str(name))}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-NAMES: tuple[str, ...] = ("item", "features", "text", "feature", "weight", "time", "owner", "label", "delimiter")
+NAMES: tuple[str, ...] = ("item", "features", "text", "feature", "weight", "time", "owner", "label", "title")
+NAMES += ("delimiter",)
 NAMES += (
     "weighting",
     "min_items",

@@ -24,7 +24,7 @@ Columns = dict[str, np.ndarray | None]
 def side_columns(side: SideColumns, choice: ColumnChoice) -> Columns:
     """Ids, owners, labels and times; how bare numbers were taken for times is noted in the recipe and reported."""
     columns: Columns = {"ids": side.text("item"), "owners": side.text("owner"), "labels": side.text("label")}
-    columns["times"] = side.seconds()
+    columns |= {"titles": side.text("title"), "times": side.seconds()}
     unit = side.times.unit if side.times is not None else None
     if unit is not None and choice.recipe.time_unit is None:
         note_unit(choice, unit)

@@ -55,6 +55,8 @@ def choose_columns(table: Table, asked: Recipe, *, one_feature: str | None = Non
         _guess_item(table, choice)
     if choice.recipe.text is not None:
         choice.recipe = replace(choice.recipe, shape="text")
+        if choice.recipe.item is None and choice.recipe.title is None:
+            choice.recipe = replace(choice.recipe, title=choice.recipe.text)
     elif choice.recipe.shape not in ("long", "numeric"):
         found = find_layout(table, choice.recipe)
         choice.recipe = found.recipe
@@ -173,7 +175,7 @@ def _check_kinds(table: Table, recipe: Recipe) -> None:
             f"weight={recipe.weight!r} needs one number for each feature, but column "
             f"{recipe.features or recipe.text!r} is {recipe.shape}. Give a long table or a list column, or no weight."
         )
-    for role in ("item", "owner", "label", "text", "time"):
+    for role in ("item", "owner", "label", "title", "text", "time"):
         column = getattr(recipe, role)
         if column is not None and table.kind(column) in ("list", "nested"):
             _refuse(table, column, role, "text")

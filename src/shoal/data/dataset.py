@@ -24,6 +24,7 @@ class Dataset:
     ids : the name of each row (None: rows are known by number)
     times : seconds since 1970 in UTC (NaN: none given), or None
     owners, labels : who each item belongs to and what it is known to be, as text, or None
+    titles : what to call each item on a card, or None
     recipe : how the source was read; ``read(new, recipe=dataset)`` gives the same columns
     summary : plain numbers about the reading (rows, features, empty_rows, ...) and what was guessed
 
@@ -45,13 +46,14 @@ class Dataset:
     times: np.ndarray | None = None
     owners: np.ndarray | None = None
     labels: np.ndarray | None = None
+    titles: np.ndarray | None = None
     recipe: Recipe = field(default_factory=Recipe)
     summary: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not isinstance(self.vocabulary, Vocabulary):
             self.vocabulary = Vocabulary(self.vocabulary)
-        for name in ("ids", "times", "owners", "labels"):
+        for name in ("ids", "times", "owners", "labels", "titles"):
             values = getattr(self, name)
             if values is None:
                 continue
@@ -80,7 +82,7 @@ class Dataset:
         X = self.X[chosen]
         ids = part(self.ids if self.ids is not None else np.arange(len(self)))
         facts = {"rows": X.shape[0], "non_zeros": int(X.nnz), "empty_rows": int((np.diff(X.indptr) == 0).sum())}
-        columns: dict[str, Any] = {name: part(getattr(self, name)) for name in ("times", "owners", "labels")}
+        columns: dict[str, Any] = {name: part(getattr(self, name)) for name in ("times", "owners", "labels", "titles")}
         return replace(self, X=X, ids=ids, summary=self.summary | facts, **columns)
 
     __getitem__ = rows
@@ -95,6 +97,7 @@ class Dataset:
             "times": recipe.time,
             "owners": recipe.owner,
             "labels": recipe.label,
+            "titles": recipe.title,
         }
         n_items, n_features = self.X.shape
         what = f"{n_items:,} items x {n_features:,} features, {self.X.nnz:,} non-zeros, {recipe.weighting}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-SIDE_ROLES = ("item", "owner", "label", "time")  # columns that are not features
+SIDE_ROLES = ("item", "owner", "label", "title", "time")  # columns that are not features
 
 
 class Layout(NamedTuple):
@@ -38,7 +38,7 @@ class Layout(NamedTuple):
 
 def layout_of(recipe: Recipe) -> Layout:
     """The columns a recipe needs."""
-    kinds = {"item": "text", "owner": "text", "label": "text", "time": "time", "text": "text"}
+    kinds = {"item": "text", "owner": "text", "label": "text", "title": "text", "time": "time", "text": "text"}
     kinds["features"] = "list" if recipe.shape == "list" else "text"
     kinds["weight"] = "numbers" if recipe.shape == "list" else "number"
     roles = [role for role in kinds if getattr(recipe, role) is not None]

@@ -16,7 +16,7 @@ from shoal.data.tokens import as_stop_words
 from shoal.data.vocabulary import Vocabulary
 from shoal.errors import BadInput
 
-ROLES = ("item", "features", "text", "weight", "time", "owner", "label")
+ROLES = ("item", "features", "text", "weight", "time", "owner", "label", "title")
 AUTO_WEIGHTING = {
     "text": "tfidf",
     "list": "binary",
@@ -42,7 +42,8 @@ class ReadOptions:
     text : a column of text, cut into words of two letters or more; ``"-"``: every line of the file is a text
     feature : a column with one feature per row; the rows of an ``item`` are gathered (a long table)
     weight : a long table's column of weights, added up; or a column of lists that goes with ``features``
-    time, owner, label : columns kept with the matrix. Times may be ISO text, timestamps, text in ``time_format``, or
+    time, owner, label, title : columns kept with the matrix; titles (or the first words of texts without ids) stand
+        for the items on cards. Times may be ISO text, timestamps, text in ``time_format``, or
         numbers since 1970 in ``time_unit``; without a zone they are UTC
     recipe : a Dataset, a loaded model or a Recipe (then with ``vocabulary``): read new rows into the same columns
     vocabulary : the columns to use, in this order; other features are ignored and counted
@@ -79,6 +80,7 @@ class ReadOptions:
     time: str | None = None
     owner: str | None = None
     label: str | None = None
+    title: str | None = None
     recipe: Any = None
     vocabulary: Any = None
     numeric: bool | Sequence[str] | None = None

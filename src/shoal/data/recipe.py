@@ -43,6 +43,7 @@ class Recipe:
     time_format: str | None = None  # of times given as text in another form than ISO's, as strptime has it
     numeric: tuple[str, ...] = ()  # of shape "numeric": the columns that are features
     tokens: str = "words"  # how text is cut: one of TOKENS
+    title: str | None = None
 
     def __repr__(self) -> str:
         plain = Recipe.__dataclass_fields__

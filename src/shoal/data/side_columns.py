@@ -15,12 +15,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
+TEXTS = ("item", "owner", "label", "title")
+LONGEST_TITLE = 100  # characters: a title stands for a text, it does not repeat it
+
+
 class SideColumns:
     """Collects them batch by batch."""
 
     def __init__(self, recipe: Recipe, layout: Layout, first_row: int = 0) -> None:
         self.layout = layout
-        self.texts: dict[str, list[Any]] = {role: [] for role in ("item", "owner", "label") if role in layout.place}
+        self.texts: dict[str, list[Any]] = {role: [] for role in TEXTS if role in layout.place}
         self.times = Times(recipe.time, recipe.time_unit, recipe.time_format) if recipe.time is not None else None
         self.n_rows = first_row  # for messages that name a row
 
@@ -34,7 +38,8 @@ class SideColumns:
             self.times.add(moments, numbers)
         for role, parts in self.texts.items():
             column = self.layout.column(batch, role)
-            parts.append(column if chosen is None else column.take(chosen))
+            column = column if chosen is None else column.take(chosen)
+            parts.append(_shortened(column) if role == "title" else column)
         self.n_rows += batch.num_rows
 
     def text(self, role: str) -> np.ndarray | None:
@@ -47,3 +52,14 @@ class SideColumns:
 
     def seconds(self) -> np.ndarray | None:
         return None if self.times is None else self.times.seconds()
+
+
+def _shortened(column: pa.Array) -> pa.Array:
+    """The beginning of each text, on one line."""
+    import pyarrow.compute as pc
+
+    flat = pc.utf8_trim_whitespace(pc.replace_substring_regex(pc.utf8_slice_codeunits(column, 0, 400), r"\s+", " "))
+    start = pc.utf8_slice_codeunits(flat, 0, LONGEST_TITLE)
+    return pc.if_else(
+        pc.greater(pc.utf8_length(flat), LONGEST_TITLE), pc.binary_join_element_wise(start, "…", ""), start
+    )

@@ -291,7 +291,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         spread = self.cluster_centers_.std(0)
         unusual = np.abs(center - self.cluster_centers_.mean(0)) / np.where(spread > 0, spread, 1)
         order = np.argsort(-unusual, kind="stable")[:n]
-        return TopFeatures(order, center[order], "parameter of the center")
+        return TopFeatures(order, center[order], "parameter of the center", levels=np.ones(order.size, dtype=bool))
 
     # --- editing and combining ----------------------------------------------------------------------------------------
 

@@ -399,4 +399,14 @@ def top_features_of(family: Any, stats: Any, row: int, n: int) -> TopFeatures:
     """Features of a cluster, with a central 90 % credible interval of what is told of them."""
     best, values, meaning = family.salient(stats, row, n)
     low, high = family.interval(stats, row, best, 0.9)
-    return TopFeatures(best, values, meaning, low, high)
+    return TopFeatures(best, values, meaning, low, high, levels=_levels(family, best))
+
+
+def _levels(family: Any, features: np.ndarray) -> np.ndarray | None:
+    """Which of these features are measured, and which are categories; None where features are counted."""
+    if isinstance(family, TableFamily):
+        entries = descriptions.entries(family)
+        return np.array(
+            [family.columns[entries[int(at)].column].family != "categorical" for at in features], dtype=bool
+        )
+    return np.ones(len(features), dtype=bool) if isinstance(family, Gaussian) else None

@@ -55,7 +55,7 @@ def read_input(model: Any, X: Any, sample_weight: Any) -> Iterator[Input]:
 def _from_blocks(model: Any, X: Any, sample_weight: Any, files: BlockFiles) -> Input:
     """Read every block once; columns that a later block adds come at the end."""
     columns = copy.copy(model)  # remembers the columns seen so far
-    weights, ids, nnz = iter(sample_weight if sample_weight is not None else ()), [], 0
+    weights, ids, titles, nnz = iter(sample_weight if sample_weight is not None else ()), [], [], 0
     rows = None
     with task("reading") as bar:
         for part in X:
@@ -67,6 +67,7 @@ def _from_blocks(model: Any, X: Any, sample_weight: Any, files: BlockFiles) -> I
                 raise BadInput("sample_weight has fewer parts than X has blocks; give one for each block.") from None
             files.add(unit_rows(rows.matrix, n_threads=model.n_threads), validate_weights(mine, rows.matrix.shape[0]))
             ids.append(rows.item_ids)
+            titles.append(rows.item_titles)
             nnz += rows.matrix.nnz
             bar.advance(rows.matrix.shape[0])
     blocks = files.finish()
@@ -74,6 +75,12 @@ def _from_blocks(model: Any, X: Any, sample_weight: Any, files: BlockFiles) -> I
     scaled, unit = scaled_weights(np.concatenate([block.weights for block in blocks]))
     blocks = [replace(block, weights=scaled[block.start : block.start + block.n_rows]) for block in blocks]
     empty = sp.csr_matrix((0, files.n_features), dtype=rows.matrix.dtype)
-    known = [part for part in ids if part is not None]
-    whole = np.concatenate(known) if len(known) == len(blocks) else None
-    return Input(blocks, rows._replace(matrix=empty, item_ids=whole), scaled, unit, nnz)
+    return Input(
+        blocks, rows._replace(matrix=empty, item_ids=_whole(ids), item_titles=_whole(titles)), scaled, unit, nnz
+    )
+
+
+def _whole(parts: list[np.ndarray | None]) -> np.ndarray | None:
+    """The parts of all blocks together, where every block has one."""
+    known = [part for part in parts if part is not None]
+    return np.concatenate(known) if len(known) == len(parts) else None

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Estimator, TopFeatures
 from shoal.errors import BadInput
-from shoal.report.naming import N_CANDIDATES, contrasts, distinctive, unique_names
+from shoal.report.naming import N_CANDIDATES, distinctive_features, phrases, unique_names
 
 LARGEST_SIZE = 2.0**53
 
@@ -44,10 +44,25 @@ class ClusterCard:
     born: float | None  # epoch seconds of its first and last item
     last_seen: float | None
     notes: tuple[str, ...] = ()  # what else the model knows of it, a sentence each
+    stability: float | None = None  # how surely resamples find it again, 0 to 1, where that was measured
+
+
+class Description(NamedTuple):
+    """The cards of a model, largest cluster first, and what they were made from, in the same order."""
+
+    cards: list[ClusterCard]
+    tops: list[TopFeatures]
+    members: list[np.ndarray]  # rows of each cluster
+    times: np.ndarray | None  # of the rows
 
 
 def cluster_cards(
-    model: Estimator, dataset: Any = None, *, n_features: int = 10, n_items: int = 5
+    model: Estimator,
+    dataset: Any = None,
+    *,
+    n_features: int = 10,
+    n_items: int = 5,
+    stability: np.ndarray | None = None,
 ) -> list[ClusterCard]:
     """Describe every cluster of a fitted model, largest first; a model without clusters has none.
 
@@ -60,6 +75,9 @@ def cluster_cards(
         :class:`shoal.Dataset` remembers the item names by itself.
     n_features, n_items : int
         How many features and typical items a card holds.
+    stability : (n_clusters,) array, optional
+        What :func:`shoal.cluster_stability` found for this model; without it, what was measured when the model was
+        fitted, if anything.
 
     Examples
     --------
@@ -70,6 +88,13 @@ def cluster_cards(
     >>> [(card.size, card.name, card.items[0][0]) for card in cards]
     [(3, 'feature 3, feature 2', '2'), (2, 'feature 0, feature 1', '0')]
     """
+    return describe(model, dataset, n_features=n_features, n_items=n_items, stability=stability).cards
+
+
+def describe(
+    model: Estimator, dataset: Any = None, *, n_features: int, n_items: int, stability: np.ndarray | None = None
+) -> Description:
+    """The cards, with the features and rows that a report draws."""
     check_is_fitted(model)
     if not hasattr(model, "labels_"):
         return []
@@ -86,6 +111,7 @@ def cluster_cards(
     unnamed = [at for at, id_ in enumerate(ids.tolist()) if not given.get(id_)]
     found = unique_names([words[at] for at in unnamed], [int(ids[at]) for at in unnamed])
     names = dict(zip(unnamed, found, strict=True))
+    stable = _stability_by_id(model, stability)
     cards = [
         ClusterCard(
             id=id_,
@@ -103,10 +129,24 @@ def cluster_cards(
             born=rows.first_time(members[at]),
             last_seen=rows.last_time(members[at]),
             notes=tuple(model.cluster_notes(id_)),
+            stability=stable.get(id_),
         )
         for at, id_ in enumerate(ids.tolist())
     ]
-    return sorted(cards, key=lambda card: (-card.size, card.id))
+    order = sorted(range(len(cards)), key=lambda at: (-cards[at].size, cards[at].id))
+    return Description(*([part[at] for at in order] for part in (cards, tops, members)), rows.times)
+
+
+def _stability_by_id(model: Any, stability: np.ndarray | None) -> dict[int, float]:
+    """By cluster, what was given, or measured when the model was fitted."""
+    ids = np.asarray(model.cluster_ids_)
+    if stability is None:
+        kept = getattr(model, "stability_", None)
+        return {} if kept is None else dict(zip(kept[0].astype(int).tolist(), kept[1].tolist(), strict=True))
+    stability = np.asarray(stability, dtype=float)
+    if stability.shape != ids.shape:
+        raise BadInput(f"stability has shape {stability.shape}; the model has {ids.size} clusters, and each needs one.")
+    return dict(zip(ids.tolist(), stability.tolist(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -124,13 +164,18 @@ class _LearnedRows:
         typicality = model.typicality()
         if typicality is not None and len(typicality) != labels.size:
             typicality = None
-        names = getattr(model, "item_ids_", None)
+        names = getattr(model, "item_titles_", None)
+        names = getattr(model, "item_ids_", None) if names is None else names
         if names is not None and len(names) != labels.size:
             names = None
-        times = None
+        times = getattr(model, "all_times_", None)  # a stream knows when its rows came
+        if times is not None and len(times) != labels.size:
+            times = None
         if dataset is not None:
-            names = names if dataset.ids is None else np.asarray(dataset.ids)
-            times = None if dataset.times is None else np.asarray(dataset.times, dtype=float)
+            given = getattr(dataset, "titles", None)
+            given = dataset.ids if given is None else given
+            names = names if given is None else np.asarray(given)
+            times = times if dataset.times is None else np.asarray(dataset.times, dtype=float)
             for what in (names, times):
                 if what is not None and len(what) != labels.size:
                     raise BadInput(
@@ -183,13 +228,12 @@ def _facts(model: Estimator, top: TopFeatures, n: int) -> tuple[FeatureFact, ...
 def distinctive_words(
     model: Estimator, ids: np.ndarray, tops: list[TopFeatures], sizes: np.ndarray, most: int = 8
 ) -> list[list[str]]:
-    """What sets each cluster apart: its title, where the model has one, else the names of features."""
-    words = []
-    for id_, top, contrast in zip(ids.tolist(), tops, contrasts(tops, sizes), strict=True):
-        title = model.cluster_title(id_)
-        chosen = distinctive(contrast, np.asarray(top.values, dtype=float), most)
-        words.append(model.name_features(np.asarray(top.features)[chosen]) if title is None else [title])
-    return words
+    """What sets each cluster apart: its title, where the model has one, else levels of measurements or features."""
+    said = phrases(tops, sizes, [model.name_features(np.asarray(top.features)) for top in tops], most)
+    if said is None:
+        said = [model.name_features(features) for features in distinctive_features(tops, sizes, most)]
+    titles = [model.cluster_title(id_) for id_ in ids.tolist()]
+    return [words if title is None else [title] for words, title in zip(said, titles, strict=True)]
 
 
 def _members_by_cluster(labels: np.ndarray, ids: np.ndarray, typicality: np.ndarray | None) -> list[np.ndarray]:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import html
 import json
-import math
 import os
 import re
-from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import resources
 from pathlib import Path
@@ -19,10 +17,12 @@ import shoal
 from shoal.atomic import atomic_write
 from shoal.base import Estimator
 from shoal.errors import BadInput, BadSource
-from shoal.report.cards import ClusterCard, cluster_cards
+from shoal.report.cards import ClusterCard, describe
+from shoal.report.page_data import page_data
 from shoal.report.plots import as_svg, cohesion_plot, size_plot, typicality_plot
 
 WIDE_INCHES = 7.0
+PIXELS_PER_INCH = 96
 
 
 def write_report(
@@ -34,15 +34,18 @@ def write_report(
     n_features: int = 12,
     n_items: int = 8,
     timings: dict[str, float] | None = None,
+    stability: np.ndarray | None = None,
 ) -> Path:
     """Write a self-contained HTML page about a fitted model: no network is needed to read it.
 
     ``dataset`` is the data the model was fitted on (for item names, life spans and the data summary);
-    ``timings`` are seconds by name, shown beside the parameters.
+    ``timings`` are seconds by name, shown beside the parameters; ``stability`` is what :func:`shoal.cluster_stability`
+    found, for the cards.
     """
     if not hasattr(model, "labels_"):
         raise BadInput(f"a {type(model).__name__} has no clusters to report.")
-    cards = cluster_cards(model, dataset, n_features=n_features, n_items=n_items)
+    description = describe(model, dataset, n_features=n_features, n_items=n_items, stability=stability)
+    cards = description.cards
     page = resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")
     parts = {
         "TITLE": html.escape(title),
@@ -51,9 +54,9 @@ def write_report(
         "SUMMARY": _table(_data_facts(model, dataset)),
         "PARAMETERS": _table(model.get_params(deep=False)),
         "TIMINGS": _table({name: f"{seconds:.2f} s" for name, seconds in (timings or {}).items()}),
-        "MEANING": html.escape(model.typicality_meaning),
         "MADE": f"shoal {shoal.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-        "CARDS": _json_in_html([_for_page(card) for card in cards]),
+        "DATA": _json_in_html(page_data(model, description)),
+        "SCRIPTS": _scripts(),
     }
     # All at once: what is filled in may itself look like a place to be filled.
     page = re.sub("@@([A-Z]+)@@", lambda place: parts[place[1]], page)
@@ -95,9 +98,9 @@ def _figures(model: Estimator, cards: list[ClusterCard]) -> list[str]:
 def _figure(title: str, caption: str, drawn: Any) -> str:
     """A picture with its heading; what comes as text is taken as finished HTML."""
     inside = drawn if isinstance(drawn, str) else as_svg(drawn, html.escape(title))
-    wide = isinstance(drawn, str) or drawn.get_figwidth() > WIDE_INCHES
+    inches = WIDE_INCHES + 4 if isinstance(drawn, str) else drawn.get_figwidth()
     return (
-        f"<figure{' class=wide' if wide else ''}>"
+        f"<figure{' class=wide' if inches > WIDE_INCHES else ''} style='--natural:{inches * PIXELS_PER_INCH:.0f}px'>"
         f"<figcaption><b>{html.escape(title)}</b> {html.escape(caption)}</figcaption>"
         f"<div class=scroll>{inside}</div></figure>"
     )
@@ -136,22 +139,15 @@ def _in_words(value: Any) -> str:
     return text if len(text) <= 200 else f"{type(value).__name__}, {text[:120]} ..."
 
 
-def _for_page(card: ClusterCard) -> dict[str, Any]:
-    """The card with numbers as short as the page shows them; times keep their seconds."""
-    times = {"born": card.born, "last_seen": card.last_seen}
-    return _finite(asdict(card)) | {name: None if time is None else round(time, 3) for name, time in times.items()}  # type: ignore[no-any-return]
+def _scripts() -> str:
+    """The modules of the page as one script, for a file cannot import another one."""
+    folder = resources.files("shoal.report").joinpath("assets")
+    parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("dom.js", "cluster_map.js", "report.js")]
+    return '"use strict";\n' + "\n".join(
+        re.sub(r"^export ", "", re.sub(r"^import .*\n", "", part, flags=re.M), flags=re.M) for part in parts
+    )
 
 
 def _json_in_html(value: Any) -> str:
     """JSON that cannot end its script element early; numbers that JSON lacks become null."""
     return json.dumps(value, allow_nan=False, ensure_ascii=False).replace("<", "\\u003c")
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, float):
-        return float(f"{value:.6g}") if math.isfinite(value) else None
-    if isinstance(value, dict):
-        return {name: _finite(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return value

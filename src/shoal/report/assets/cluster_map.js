@@ -2,12 +2,14 @@
 import { el } from "./dom.js";
 
 export class ClusterMap {
-  constructor(onChoose) {
+  constructor(onChoose, { wheelNeedsFocus = false } = {}) {
     this.onChoose = onChoose;
+    this.wheelNeedsFocus = wheelNeedsFocus; // on a page that scrolls, the wheel zooms only after a click into the map
     this.data = { id: [], name: [], size: [], x: [], y: [], bursting: [] };
     this.zoom = 1; this.center = [.5, .5]; this.chosen = null; this.found = null; this.pointers = new Map();
     this.canvas = el("canvas", { tabIndex: 0, role: "img", "aria-label": "Map of clusters; arrows move, plus and minus zoom. The list below holds the same clusters." });
-    this.element = el("div", { className: "map" }, this.canvas, el("div", { className: "zoom" },
+    this.tip = el("div", { className: "tip", hidden: true });
+    this.element = el("div", { className: "map" }, this.canvas, this.tip, el("div", { className: "zoom" },
       el("button", { "aria-label": "Zoom in", onclick: () => this.scale(1.5) }, "+"), el("button", { "aria-label": "Zoom out", onclick: () => this.scale(1 / 1.5) }, "−"),
       el("button", { "aria-label": "Whole map", onclick: () => { this.zoom = 1; this.center = [.5, .5]; this.draw(); } }, "⤢")));
     this.observer = new ResizeObserver(() => this.draw());
@@ -67,8 +69,18 @@ export class ClusterMap {
     }
     pen.globalAlpha = 1;
   }
-  nearest([x, y]) {
-    let best = null, least = 30;
+  // What is under the pointer: its name, size and features.
+  point(spot) {
+    const row = spot && this.nearest(spot, 6), { tip, data, canvas } = this;
+    tip.hidden = row === null || row === undefined;
+    if (tip.hidden) return;
+    const about = data.about ? data.about[row] : `${Math.round(data.size[row]).toLocaleString("en")} items`;
+    tip.replaceChildren(el("b", {}, data.name[row]), about);
+    tip.style.left = Math.max(4, Math.min(spot[0] + 12, canvas.clientWidth - tip.offsetWidth - 4)) + "px";
+    tip.style.top = (spot[1] + 16 + tip.offsetHeight > canvas.clientHeight ? Math.max(4, spot[1] - tip.offsetHeight - 8) : spot[1] + 16) + "px";
+  }
+  nearest([x, y], reach = 30) {
+    let best = null, least = reach;
     for (let row = 0; row < this.data.id.length; row++) {
       const [px, py] = this.at(row), far = Math.hypot(px - x, py - y) - this.radius(row);
       if (far < least) { least = far; best = row; }
@@ -78,11 +90,12 @@ export class ClusterMap {
   listen() {
     const spot = event => { const box = this.canvas.getBoundingClientRect(); return [event.clientX - box.left, event.clientY - box.top]; };
     let moved = 0;
-    this.canvas.addEventListener("wheel", event => { event.preventDefault(); this.scale(event.deltaY < 0 ? 1.2 : 1 / 1.2, spot(event)); }, { passive: false });
+    this.canvas.addEventListener("wheel", event => { if (this.wheelNeedsFocus && document.activeElement !== this.canvas) return; event.preventDefault(); this.scale(event.deltaY < 0 ? 1.2 : 1 / 1.2, spot(event)); }, { passive: false });
     this.canvas.addEventListener("pointerdown", event => { this.canvas.setPointerCapture(event.pointerId); this.pointers.set(event.pointerId, spot(event)); moved = 0; });
     this.canvas.addEventListener("pointermove", event => {
       const before = this.pointers.get(event.pointerId);
-      if (!before) return;
+      if (!before) { this.point(event.pointerType === "mouse" ? spot(event) : null); return; }
+      this.point(null);
       const now = spot(event), others = [...this.pointers].filter(([id]) => id !== event.pointerId);
       moved += Math.hypot(now[0] - before[0], now[1] - before[1]);
       if (others.length) {
@@ -97,6 +110,7 @@ export class ClusterMap {
         if (row !== null) this.onChoose(this.data.id[row]);
       }
     };
+    this.canvas.addEventListener("pointerleave", () => this.point(null));
     this.canvas.addEventListener("pointerup", release);
     this.canvas.addEventListener("pointercancel", release);
     this.canvas.addEventListener("keydown", event => {

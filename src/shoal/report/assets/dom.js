@@ -10,8 +10,8 @@ export function el(tag, properties = {}, ...children) {
   return node;
 }
 export const short = value => value === null || value === undefined ? "–"
-  : value !== 0 && Math.abs(value) < .001 ? (value > 0 ? "< 0.001" : "> −0.001") : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3));
-export const percent = value => (100 * value).toFixed(value < .01 ? 2 : 1) + " %";
+  : value !== 0 && Math.abs(value) < .001 ? (value > 0 ? "< 0.001" : "> −0.001") : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3)).replace("-", "−");
+export const percent = value => value === null ? "–" : value > 0 && value < .0001 ? "< 0.01 %" : (100 * value).toFixed(value < .01 ? 2 : 1) + " %";
 export const when = seconds => seconds === null ? "–" : new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
 export const empty = text => el("p", { className: "empty" }, text);
 
