@@ -29,7 +29,7 @@ def report(
     from shoal.report import write_report
 
     path = out or model.with_suffix(".html")
-    inputs = [model] if source is None else [model, source]
+    inputs: list[str | Path] = [model] if source is None else [model, source]
     check_outputs({"--report": path}, inputs=inputs, overwrite=overwrite)
     with progress_bars(quiet):
         loaded = load(model)

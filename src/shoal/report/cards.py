@@ -97,7 +97,7 @@ def describe(
     """The cards, with the features and rows that a report draws."""
     check_is_fitted(model)
     if not hasattr(model, "labels_"):
-        return []
+        return Description([], [], [], None)
     ids = np.asarray(model.reported_cluster_ids())
     rows = _LearnedRows.of(model, dataset)
     sizes = _sizes(model, ids, rows.labels)
@@ -134,7 +134,9 @@ def describe(
         for at, id_ in enumerate(ids.tolist())
     ]
     order = sorted(range(len(cards)), key=lambda at: (-cards[at].size, cards[at].id))
-    return Description(*([part[at] for at in order] for part in (cards, tops, members)), rows.times)
+    return Description(
+        [cards[at] for at in order], [tops[at] for at in order], [members[at] for at in order], rows.times
+    )
 
 
 def _stability_by_id(model: Any, stability: np.ndarray | None) -> dict[int, float]:
