@@ -1,6 +1,17 @@
 // The map of clusters on a canvas: drag, wheel, pinch or keys to move; labels appear where there is space for them.
 import { el } from "./dom.js";
 
+// As many of a name's words as have space; at least the beginning of the first.
+function shortened(name, longest) {
+  let text = "";
+  for (const word of name.split(", ")) {
+    const more = text ? text + ", " + word : word;
+    if (more.length > longest) return text || more.slice(0, longest - 1) + "…";
+    text = more;
+  }
+  return text;
+}
+
 export class ClusterMap {
   constructor(onChoose, { wheelNeedsFocus = false } = {}) {
     this.onChoose = onChoose;
@@ -58,11 +69,25 @@ export class ClusterMap {
       if (data.bursting[row] || data.id[row] === this.chosen) { pen.lineWidth = 2.5; pen.strokeStyle = data.id[row] === this.chosen ? blue : rise; pen.stroke(); }
       visible.push([row, x, y]);
     }
+    const chosen = visible.findIndex(([row]) => data.id[row] === this.chosen);
+    if (chosen > 0) visible.unshift(...visible.splice(chosen, 1));
+    // A label may not cover another label, nor the center of another cluster, unless its own is among the largest.
+    const cell = 14, across = Math.ceil(width / cell) + 1, crowd = new Uint16Array(across * (Math.ceil(height / cell) + 1));
+    const cellAt = (x, y) => Math.max(0, Math.floor(y / cell)) * across + Math.max(0, Math.min(across - 1, Math.floor(x / cell)));
+    for (const [, x, y] of visible) crowd[cellAt(x, y)]++;
+    const covers = (box, own) => {
+      let n = 0;
+      for (let y = box[1] + 3; y < box[3] + cell; y += cell) for (let x = box[0] + 6; x < box[2] - 6 + cell; x += cell)
+        n += crowd[cellAt(Math.min(x, box[2] - 6), Math.min(y, box[3] - 3))] || 0;
+      return n > own;
+    };
+    const longest = this.zoom > 2 ? 34 : 24;
     for (const [row, x, y] of visible) {
       if (boxes.length > 150) break;
-      const text = data.name[row].length > 34 ? data.name[row].slice(0, 33) + "…" : data.name[row], half = pen.measureText(text).width / 2 + 4;
+      const text = shortened(data.name[row], longest), half = pen.measureText(text).width / 2 + 4;
       const box = [x - half, y - 9, x + half, y + 9];
       if (box[0] < 0 || box[2] > width || boxes.some(other => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
+      if (data.id[row] !== this.chosen && boxes.length >= 8 && covers(box, 1)) continue;
       boxes.push(box);
       pen.globalAlpha = this.found && !this.found.has(data.id[row]) ? .3 : 1;
       pen.lineWidth = 3; pen.strokeStyle = paper; pen.strokeText(text, x, y); pen.fillStyle = ink; pen.fillText(text, x, y);

@@ -13,6 +13,7 @@ export const short = value => value === null || value === undefined ? "–"
   : value !== 0 && Math.abs(value) < .001 ? (value > 0 ? "< 0.001" : "> −0.001") : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3)).replace("-", "−");
 export const percent = value => value === null ? "–" : value > 0 && value < .0001 ? "< 0.01 %" : (100 * value).toFixed(value < .01 ? 2 : 1) + " %";
 export const when = seconds => seconds === null ? "–" : new Date(seconds * 1000).toISOString().slice(0, 16).replace("T", " ");
+export const duration = seconds => seconds < 5400 ? short(seconds / 60) + " min" : seconds < 172800 ? short(seconds / 3600) + " h" : short(seconds / 86400) + " days";
 export const empty = text => el("p", { className: "empty" }, text);
 
 let hiding;
@@ -26,13 +27,13 @@ export function notice(text, action) {
 }
 
 // A question in a dialog; the promise holds what was written, or null.
-export function ask(title, label, value = "", confirm = "Save", type = "text") {
+export function ask(title, label, value = "", confirm = "Save", type = "text", more = () => null) {
   const dialog = document.getElementById("ask");
   const input = label ? el("input", { value, type, maxLength: 1000 }) : null;
   return new Promise(resolve => {
     const form = el("form", { method: "dialog" },
       el("h2", { id: "ask-title" }, title),
-      input ? el("label", {}, label, input) : null,
+      more(input), input ? el("label", {}, label, input) : null,
       el("div", { className: "actions" },
         el("button", { type: "button", onclick: () => dialog.close() }, "Cancel"),
         el("button", { className: "main", type: "submit" }, confirm)));

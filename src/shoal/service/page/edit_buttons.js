@@ -23,13 +23,20 @@ export function editButtons(cluster, done) {
     if (given !== null) await edit("name", { name: given }, () => given ? `Named “${given}”.` : "The name was taken away.");
   };
   const merge = async () => {
-    const given = await ask(`Merge other clusters into ${cluster.id}`, "Their ids", cluster.neighbors.length ? String(cluster.neighbors[0].id) : "", "Merge");
+    const ids = text => text.split(/[\s,]+/).filter(Boolean).map(Number);
+    const nearest = input => el("fieldset", {}, el("legend", {}, "Most alike"), ...cluster.neighbors.map(one => el("label", { className: "choice" },
+      el("input", { type: "checkbox", onchange: event => {
+        const others = ids(input.value).filter(id => id !== one.id);
+        input.value = (event.target.checked ? [...others, one.id] : others).join(", ");
+      } }), `${one.name} (${one.id})`)));
+    const given = await ask(`Merge other clusters into “${cluster.name}”`, "Their ids", "", "Merge", "text", cluster.neighbors.length ? nearest : undefined);
     if (given === null) return;
-    const clusters = given.split(/[\s,]+/).filter(Boolean).map(Number);
+    const clusters = ids(given);
+    if (!clusters.length) return notice("Choose at least one cluster to merge.");
     await edit("merge", { clusters }, result => `Merged; ${short(result.n_changed)} remembered items moved.`);
   };
   const split = async () => {
-    if (await ask(`Divide cluster ${cluster.id} in two?`, "", "", "Divide") === null) return;
+    if (await ask(`Divide “${cluster.name}” in two, by its remembered items?`, "", "", "Divide") === null) return;
     await edit("split", {}, result => `Cluster ${result.new_cluster} is new; ${short(result.n_changed)} items moved there.`, result => result.new_cluster);
   };
   const pin = () => edit("pin", { pinned: !cluster.pinned }, result => result.pinned ? "Pinned: learning will keep it." : "No longer pinned.");

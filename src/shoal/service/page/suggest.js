@@ -10,7 +10,7 @@ export async function suggest(view, query) {
   const given = el("ul", { className: "chips", "aria-label": "Given" }), refused = el("ul", { className: "chips", "aria-label": "Rejected" });
   const found = el("div", { "aria-live": "polite" });
   let rows = [];
-  const add = el("form", { className: "tools" }, el("label", {}, "Feature", input), el("button", { className: "main" }, "Add"), names,
+  const add = el("form", { className: "tools" }, el("label", { className: "grow" }, "Feature", input), el("button", { className: "main" }, "Add"), names,
     el("button", { type: "button", onclick: copy }, "Copy"), el("button", { type: "button", onclick: save }, "Export CSV"));
   view.replaceChildren(el("h2", {}, "What goes with …"), add, given, refused, found);
 
@@ -32,12 +32,17 @@ export async function suggest(view, query) {
     const fill = el("div", { className: "fill" });
     fill.style.width = 100 * row.probability + "%";
     const take = list => { list.push(row.feature); ask(); };
-    return el("div", { className: "suggestion" },
-      el("div", { className: "bar" }, el("b", {}, row.feature), el("div", { className: "track" }, fill), el("span", { className: "num" }, percent(row.probability)),
-        el("span", {}, el("button", { "aria-label": "Accept " + row.feature, onclick: () => take(observed) }, "Accept"), " ",
-          el("button", { "aria-label": "Reject " + row.feature, onclick: () => take(rejected) }, "Reject"))),
-      el("p", { className: "soft" }, row.reasons.map(reason => reason.cluster === undefined ? Object.values(reason).join(" ")
-        : `${percent(reason.share)} from ${reason.name}${reason.because.length ? ", led by " + reason.because.join(", ") : ""}`).join("; ")));
+    return el("div", { className: "suggestion" }, el("b", {}, row.feature), el("div", { className: "track" }, fill), el("span", { className: "num" }, percent(row.probability)),
+      el("span", { className: "choose" }, el("button", { "aria-label": "Accept " + row.feature, onclick: () => take(observed) }, "Accept"), " ",
+        el("button", { "aria-label": "Reject " + row.feature, onclick: () => take(rejected) }, "Reject")),
+      el("p", { className: "soft" }, ...reasons(row.reasons)));
+  }
+  // Where the number comes from: clusters and their parts of it, and the given features that led to them.
+  function reasons(list) {
+    if (list.some(reason => reason.cluster === undefined)) return [list.map(reason => Object.values(reason).join(" ")).join("; ")];
+    const led = [...new Set(list.flatMap(reason => reason.because))];
+    return ["from ", ...list.flatMap((reason, at) => [at ? ", " : "", reason.cluster < 0 ? reason.name : el("a", { href: "#/explore?cluster=" + reason.cluster }, reason.name), " " + percent(reason.share)]),
+      led.length ? "; because of " + led.join(", ") : ""];
   }
   async function copy() {
     const text = [...observed, ...rows.map(row => row.feature)].join("\n");
