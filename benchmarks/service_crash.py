@@ -43,7 +43,7 @@ def kills(n_kills: int, kinds: tuple[str, ...]) -> None:
         for kind in kinds:
             with tempfile.TemporaryDirectory() as folder, Timer() as timer:
                 n = min(KILLS_A_ROUND, n_kills - start)
-                found = crash(Path(folder), kind, n, seed=100 + number, most=120)
+                found = crash(Path(folder) / "service", kind, n, seed=100 + number, most=120)
             record(
                 "service", workload="kills", model=kind, round=number, lost=0, doubled=0, same_bits=True,
                 seconds=timer.seconds, **found,

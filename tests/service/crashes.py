@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -25,45 +26,104 @@ KILL, TERM = signal.SIGKILL, signal.SIGTERM
 N_WRITERS = 4
 
 
+def plain_client() -> httpx.Client:
+    """A client without certificates: loading them costs more than many requests."""
+    return httpx.Client(timeout=20, verify=False)
+
+
+class Starter:
+    """Starts services fast: a process that has loaded everything, and forks.
+
+    A fresh interpreter spends seconds on imports and compiled kernels; what is killed is the same service either way.
+    """
+
+    SCRIPT = """
+import json, os, sys
+from service.samples import KINDS, new_model
+from shoal.cli.main import run
+from shoal.service import server
+from shoal.service.state import State
+from shoal.service.warming import warm
+for kind in KINDS:
+    warm(State(new_model(kind)), learns=True)
+print("ready", flush=True)
+for line in sys.stdin:
+    order = json.loads(line)
+    if "wait" in order:
+        print(os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1]), flush=True)
+        continue
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(order["errors"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        sys.argv = ["shoal", *order["arguments"]]
+        os._exit(run() or 0)
+    print(child, flush=True)
+"""
+
+    def __init__(self) -> None:
+        paths = [str(Path(__file__).parent.parent), os.environ.get("PYTHONPATH", "")]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in paths if path)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", self.SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=environment,
+        )  # fmt: skip
+        assert self.process.stdout.readline() == "ready\n"
+
+    def order(self, **facts: object) -> int:
+        self.process.stdin.write(json.dumps(facts) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+    def close(self) -> None:
+        self.process.communicate()
+
+
 class Process:
     """A service in a process of its own."""
 
-    def __init__(self, folder: Path, kind: str, *options: str, model: Path | None = None) -> None:
+    def __init__(self, folder: Path, kind: str, *options: str, model: Path | None = None,
+                 starter: Starter | None = None) -> None:  # fmt: skip
         start = [str(model)] if model is not None else ["--new", "--model", kind]
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "shoal", "serve", *start, "--dir", str(folder), "--port", "0",
-             "--publish-seconds", "0.05", "--reserve-mb", "0.1", *options],
-            stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        self.lines: list[str] = []
-        self.url = ""
-        for line in self.process.stderr:
-            self.lines.append(line)
-            if " at http://" in line:
-                self.url = line.split(" at ")[1].strip()
-                break
-        assert self.url, "".join(self.lines)
-        threading.Thread(target=self._read, daemon=True).start()
+        arguments = ["serve", *start, "--dir", str(folder), "--port", "0", "--publish-seconds", "0.05",
+                     "--reserve-mb", "0.1", *options]  # fmt: skip
+        self.errors, self.starter = folder.with_name(folder.name + ".stderr"), starter
+        self.errors.write_text("")  # the service before may have written there
+        if starter is not None:
+            self.pid = starter.order(arguments=arguments, errors=str(self.errors))
+        else:
+            with open(self.errors, "w") as errors:
+                self.process = subprocess.Popen([sys.executable, "-m", "shoal", *arguments], stderr=errors)
+            self.pid = self.process.pid
+        self.url = self._wait_for_url()
         self.wait_until_alive()
 
-    def _read(self) -> None:
-        with contextlib.suppress(ValueError):
-            self.lines.extend(self.process.stderr)
+    @property
+    def log(self) -> str:
+        return self.errors.read_text()
+
+    def _wait_for_url(self, seconds: float = 120) -> str:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            lines = [line for line in self.log.splitlines(keepends=True) if " at http://" in line]
+            if lines and lines[0].endswith("\n"):
+                return lines[0].split(" at ")[1].strip()
+            assert self.starter is not None or self.process.poll() is None, self.log
+            time.sleep(0.005)
+        raise AssertionError(self.log)
 
     def wait_until_alive(self, seconds: float = 60) -> None:
         end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            with contextlib.suppress(httpx.HTTPError):
-                if httpx.get(self.url + "/healthz", timeout=5).is_success:
-                    return
-            time.sleep(0.02)
-        raise AssertionError("".join(self.lines))
+        with plain_client() as http:
+            while time.monotonic() < end:
+                with contextlib.suppress(httpx.HTTPError):
+                    if http.get(self.url + "/healthz").is_success:
+                        return
+                time.sleep(0.02)
+        raise AssertionError(self.log)
 
     def end(self, how: signal.Signals) -> int:
-        self.process.send_signal(how)
-        code = self.process.wait(60)
-        self.process.stderr.close()
-        return code
+        os.kill(self.pid, how)
+        return self.process.wait(60) if self.starter is None else self.starter.order(wait=self.pid)
 
 
 class Writers:
@@ -80,19 +140,23 @@ class Writers:
     def _send(self, writer: int, seed: int) -> None:
         rng = np.random.default_rng([seed, writer])
         start = writer * 10_000_000
-        while not self._stop.is_set():
-            batch = items(int(rng.integers(1, 12)), start, seed)
-            start += len(batch)
+        with plain_client() as http:
             while not self._stop.is_set():
-                try:
-                    answer = httpx.post(self.url + "/learn", json={"items": batch}, timeout=20)
-                except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-                    time.sleep(0.01)
-                    continue
-                if answer.status_code == 202:
-                    self.acknowledged.update(item["id"] for item in batch)
-                    break
+                batch = items(int(rng.integers(1, 12)), start, seed)
+                start += len(batch)
+                self._send_until_acknowledged(http, batch)
+
+    def _send_until_acknowledged(self, http: httpx.Client, batch: list[dict]) -> None:
+        while not self._stop.is_set():
+            try:
+                answer = http.post(self.url + "/learn", json={"items": batch})
+            except (httpx.HTTPError, httpx.InvalidURL, ValueError):
                 time.sleep(0.02)
+                continue
+            if answer.status_code == 202:
+                self.acknowledged.update(item["id"] for item in batch)
+                return
+            time.sleep(0.02)
 
     def wait_for(self, n_items: int, seconds: float = 120) -> None:
         """Wait until so many more items are acknowledged."""
@@ -112,20 +176,21 @@ def crash(folder: Path, kind: str, n_kills: int, seed: int = 0, most: int = 200)
     rng = np.random.default_rng(seed)
     options = ["-k", "4"] if kind != "stream" else []
     options += ["--keep-journal", "--snapshot-seconds", "0.3"]
-    writers = Writers(seed=seed)
+    starter, writers = Starter(), Writers(seed=seed)
     try:
         for _ in range(n_kills):
-            service = Process(folder, kind, *options)
+            service = Process(folder, kind, *options, starter=starter)
             writers.url = service.url
             writers.wait_for(int(rng.integers(1, most)))
             time.sleep(rng.uniform(0.0, 0.1))
             assert service.end(KILL) == -KILL
-        service = Process(folder, kind, *options)
+        service = Process(folder, kind, *options, starter=starter)
         writers.url = service.url
         writers.wait_for(max(most, 200 - len(writers.acknowledged)))
     finally:
         writers.stop()
-    assert service.end(TERM) == 0, "".join(service.lines)
+    assert service.end(TERM) == 0, service.log
+    starter.close()
     return check_folder(folder, writers.acknowledged) | {"kills": n_kills}
 
 

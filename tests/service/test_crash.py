@@ -10,7 +10,7 @@ from service.damage import damaged_snapshot, damaged_tail, killed_backups, kille
 
 @pytest.mark.parametrize(("kind", "n_kills"), [("bernoulli", 2), ("kmeans", 1), ("stream", 1)])
 def test_killed_services_lose_and_double_nothing(tmp_path, kind, n_kills):
-    found = crash(tmp_path, kind, n_kills, seed=1)
+    found = crash(tmp_path / "service", kind, n_kills, seed=1)
     assert found["acknowledged"] >= 200
 
 
