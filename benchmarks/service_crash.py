@@ -44,10 +44,7 @@ def kills(n_kills: int, kinds: tuple[str, ...]) -> None:
             with tempfile.TemporaryDirectory() as folder, Timer() as timer:
                 n = min(KILLS_A_ROUND, n_kills - start)
                 found = crash(Path(folder) / "service", kind, n, seed=100 + number, most=120)
-            record(
-                "service", workload="kills", model=kind, round=number, lost=0, doubled=0, same_bits=True,
-                seconds=timer.seconds, **found,
-            )  # fmt: skip
+            record("service", workload="kills", model=kind, round=number, seconds=timer.seconds, **found)
 
 
 def damage(n_cases: int, kinds: tuple[str, ...]) -> None:
@@ -65,7 +62,7 @@ def damage(n_cases: int, kinds: tuple[str, ...]) -> None:
             for name, case in cases.items():
                 with Timer() as timer:
                     found = case()
-                record("service", workload=name, model=kind, lost=0, seconds=timer.seconds, **found)
+                record("service", workload=name, model=kind, seconds=timer.seconds, **found)
 
 
 def disk(rounds: int) -> None:
@@ -78,7 +75,7 @@ def disk(rounds: int) -> None:
                 for _ in range(rounds):
                     sent = fill_and_free(client, place, sent)
             assert check(place / "s").is_whole
-        record("service", workload="full disk", model=kind, cases=rounds, lost=0, items=sent, seconds=timer.seconds)
+        record("service", workload="full disk", model=kind, cases=rounds, items=sent, seconds=timer.seconds)
 
 
 @contextmanager

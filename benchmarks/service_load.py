@@ -1,18 +1,20 @@
 """Requests a second and their times, with learning going on: 1000 clusters over 100,000 features, on loopback.
 
-    python benchmarks/service_load.py [seconds] [workers]
+    python benchmarks/service_load.py [seconds a phase] [seconds of the memory run]
 
-Callers keep connections open and send one request after another. "quiet" is without learning. "overload" sends ten
-times as many learning callers at a short queue: 429s are counted, and anything but 202 and 429 is an error.
+Callers are processes that keep a connection open and send one request after another. "quiet" is without learning; in
+"learning" another process sends 100 items a second. "overload": as many callers as keep ten times the requests under
+way that are allowed; 429s are counted, and anything but 202 and 429 is an error. "memory": what the service holds while
+one caller teaches and one asks, a line for each tenth of the run and one for its growth over the second half.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -25,8 +27,9 @@ import scipy.sparse as sp
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from common import record
 from service.crashes import TERM, Process
+from service_callers import N_CLUSTERS, N_FEATURES, WORDS, row_of
 
-N_CLUSTERS, N_FEATURES, N_ROWS, WORDS = 1000, 100_000, 40_000, 10
+N_ROWS, TEACHER_SECONDS = 40_000, 0.05
 
 
 def made_model(folder: Path) -> Path:
@@ -44,100 +47,99 @@ def made_model(folder: Path) -> Path:
     return folder / "load.shoal"
 
 
-def row_of(rng: np.random.Generator, cluster: int) -> np.ndarray:
-    """Features of a row: mostly its cluster's own hundred."""
-    own = cluster * 100 + rng.integers(0, 100, WORDS)
-    return np.where(rng.random(WORDS) < 0.8, own, rng.integers(0, N_FEATURES, WORDS))
-
-
 class Callers:
-    """Threads that send one kind of request as fast as it is answered."""
+    """Callers of one verb in a process of their own."""
 
-    def __init__(self, url: str, verb: str, n_callers: int, seconds: float) -> None:
-        self.times: list[float] = []
-        self.statuses: dict[int, int] = {}
-        self.end = time.monotonic() + seconds
-        self.threads = [threading.Thread(target=self._call, args=(url, verb, seed)) for seed in range(n_callers)]
-        for thread in self.threads:
-            thread.start()
+    def __init__(self, url: str, verb: str, n_callers: int, seconds: float, pace: float = 0.0) -> None:
+        self.seconds = seconds
+        arguments = map(str, (url, verb, n_callers, seconds, pace))
+        script = Path(__file__).with_name("service_callers.py")
+        self.process = subprocess.Popen([sys.executable, script, *arguments], stdout=subprocess.PIPE, text=True)
 
-    def _call(self, url: str, verb: str, seed: int) -> None:
-        rng = np.random.default_rng([seed, hash(verb) % 2**31])
-        with httpx.Client(base_url=url, timeout=60) as client:
-            while time.monotonic() < self.end:
-                names = [f"f{n}" for n in row_of(rng, int(rng.integers(N_CLUSTERS)))]
-                body: Any = {"features": names}
-                if verb == "suggest":
-                    body = {"observed": names[:3], "n": 10}
-                if verb == "learn":
-                    body = {"items": [{"features": names}] * 5}
-                began = time.perf_counter()
-                try:
-                    status = client.post(f"/{verb}", content=json.dumps(body), headers=JSON).status_code
-                except httpx.HTTPError:
-                    status = 0
-                self.times.append(time.perf_counter() - began)
-                self.statuses[status] = self.statuses.get(status, 0) + 1
-
-    def join(self) -> None:
-        for thread in self.threads:
-            thread.join()
-
-    def facts(self, seconds: float) -> dict[str, Any]:
-        times = np.array(self.times)
-        return {
-            "per_second": len(times) / seconds, "p50_ms": 1e3 * float(np.quantile(times, 0.5)),
-            "p99_ms": 1e3 * float(np.quantile(times, 0.99)), "statuses": {str(k): n for k, n in self.statuses.items()},
-        }  # fmt: skip
-
-
-JSON = {"Content-Type": "application/json"}
+    def facts(self) -> dict[str, Any]:
+        found = json.loads(self.process.communicate(timeout=self.seconds + 120)[0])
+        times, statuses = found["seconds"], found["statuses"]
+        p50, p99 = (1e3 * float(np.quantile(times, share)) for share in (0.5, 0.99))
+        facts = {"per_second": len(times) / self.seconds, "p50_ms": p50, "p99_ms": p99}
+        return facts | {"statuses": dict(sorted(statuses.items()))}
 
 
 def memory_mb(pid: int) -> float:
+    """What a process and its children hold; what they share is counted once."""
     processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
-    return sum(process.memory_info().rss for process in processes) / 1e6
+    return sum(process.memory_full_info().pss for process in processes) / 1e6
 
 
-def measure(url: str, pid: int, seconds: float, workers: int) -> None:
-    def run(name: str, learning: int, verb: str, n_callers: int) -> None:
-        teachers = Callers(url, "learn", learning, seconds) if learning else None
-        askers = Callers(url, verb, n_callers, seconds)
-        askers.join()
-        if teachers is not None:
-            teachers.join()
-        facts = askers.facts(seconds) | {"memory_mb": memory_mb(pid), "load_average": os.getloadavg()[0]}
-        record("service", workload="load", phase=name, verb=verb, callers=n_callers, workers=workers, **facts)
+def note(phase: str, **facts: Any) -> None:
+    record("service", workload="load", phase=phase, **facts, load_average=os.getloadavg()[0])
+
+
+def served(folder: Path, model: Path, workers: int, *options: str) -> Process:
+    service = Process(
+        folder, "bernoulli", "--publish-seconds", "1", "--workers", str(workers), *options, model=model
+    )  # fmt: skip
+    while not httpx.get(service.url + "/readyz", timeout=60).is_success:
+        time.sleep(0.1)
+    return service
+
+
+def measure(service: Process, seconds: float, workers: int) -> None:
+    """Each verb without and with learning, and how much slower learning makes the slowest hundredth."""
+
+    def run(phase: str, verb: str, n_callers: int) -> float:
+        teacher = Callers(service.url, "learn", 1, seconds + 2, TEACHER_SECONDS) if phase == "learning" else None
+        if teacher is not None:
+            time.sleep(1.5)
+        facts = Callers(service.url, verb, n_callers, seconds).facts()
+        if teacher is not None:
+            facts["taught_p99_ms"] = teacher.facts()["p99_ms"]
+        note(phase, verb=verb, callers=n_callers, workers=workers, **facts)
+        return float(facts["p99_ms"])
 
     for verb in ("assign", "suggest"):
-        run("quiet", 0, verb, 1)
-        run("learning", 1, verb, 1)
-        run("learning", 1, verb, 4)
-    run("learning", 0, "learn", 4)
+        quiet = run("quiet", verb, 1)
+        learning = run("learning", verb, 1)
+        note("ratio", verb=verb, workers=workers, p99_learning_over_quiet=learning / quiet)
+        run("learning", verb, 4)
+    run("quiet", "learn", 4)
+
+
+def memory_run(service: Process, seconds: float) -> None:
+    """What the service holds while it is taught and asked."""
+    callers = [Callers(service.url, verb, 1, seconds, TEACHER_SECONDS) for verb in ("learn", "assign")]
+    held = []
+    for tenth in range(10):
+        time.sleep(seconds / 10)
+        held.append(memory_mb(service.pid))
+        note("memory", seconds=seconds * (tenth + 1) / 10, memory_mb=held[-1])
+    asked = [one.facts() for one in callers]
+    items = httpx.get(service.url + "/stats", timeout=60).json()["items"]
+    note("memory growth", grew_mb=held[-1] - held[4], items=items, statuses=[one["statuses"] for one in asked])
+
+
+def overload(folder: Path, model: Path, seconds: float) -> None:
+    service = served(folder, model, 1, "--queue-items", "2000", "--max-requests", "6")
+    flood, asker = Callers(service.url, "learn", 60, seconds), Callers(service.url, "assign", 1, seconds)
+    facts = flood.facts()
+    n_errors = sum(n for status, n in facts["statuses"].items() if status not in ("202", "429"))
+    note("overload", verb="learn", callers=60, workers=1, errors=n_errors, **facts)
+    note("overload", verb="assign", callers=1, workers=1, **asker.facts())
+    assert service.end(TERM) == 0
 
 
 def main() -> None:
-    seconds, workers = float(sys.argv[1] if len(sys.argv) > 1 else 10), int(sys.argv[2] if len(sys.argv) > 2 else 1)
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
+    memory_seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 180.0
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         model = made_model(folder)
-        service = Process(folder / "service", "bernoulli", "--workers", str(workers), model=model)
-        wait_ready(service.url)
-        measure(service.url, service.process.pid, seconds, workers)
-        assert service.end(TERM) == 0
-        service = Process(folder / "service", "bernoulli", "--queue-items", "2000", "--max-requests", "50", model=model)
-        wait_ready(service.url)
-        flood = Callers(service.url, "learn", 60, seconds)
-        flood.join()
-        record(
-            "service", workload="load", phase="overload", verb="learn", callers=60, workers=1, **flood.facts(seconds)
-        )
-        assert service.end(TERM) == 0
-
-
-def wait_ready(url: str) -> None:
-    while not httpx.get(url + "/readyz", timeout=60).is_success:
-        time.sleep(0.1)
+        for workers in (1, 2):
+            service = served(folder / f"with-{workers}", model, workers)
+            measure(service, seconds, workers)
+            if workers == 1 and memory_seconds:
+                memory_run(service, memory_seconds)
+            assert service.end(TERM) == 0
+        overload(folder / "overload", model, seconds)
 
 
 if __name__ == "__main__":

@@ -200,8 +200,9 @@ def check_folder(folder: Path, acknowledged: set[str]) -> dict[str, int]:
     assert not journal.repair, str(journal.repair)
     entries = [entry for entry in journal.entries(0) if entry.kind == "learn"]
     written = [item["id"] for entry in entries for item in entry.body]
-    assert len(written) == len(set(written)), "an item is in the journal twice"
-    assert acknowledged <= set(written), f"{len(acknowledged - set(written))} acknowledged items are lost"
+    lost, doubled = acknowledged - set(written), len(written) - len(set(written))
+    assert not doubled, f"{doubled} items are in the journal twice"
+    assert not lost, f"{len(lost)} acknowledged items are lost"
     recovered = recover(folder, journal)
     assert recovered.record.position == journal.last_position
     assert recovered.record.n_items + recovered.record.n_refused == len(written)
@@ -209,9 +210,11 @@ def check_folder(folder: Path, acknowledged: set[str]) -> dict[str, int]:
     check_counts(recovered.model, written)
     replayed = replay(journal)
     assert replayed.record.to_state().keys() == recovered.record.to_state().keys()
-    assert difference(recovered, replayed) == [], "the recovered model is not what the journal gives"
+    differences = difference(recovered, replayed)
+    assert not differences, f"the recovered model is not what the journal gives: {differences}"
+    facts = {"acknowledged": len(acknowledged), "written": len(written), "entries": len(entries)}
     journal.close()
-    return {"acknowledged": len(acknowledged), "written": len(written), "entries": len(entries)}
+    return facts | {"lost": len(lost), "doubled": doubled, "arrays_that_differ": len(differences)}
 
 
 def check_counts(model, written: list[str]) -> None:

@@ -100,7 +100,7 @@ def serve(
     tokens = Tokens.from_surroundings(token_file, protect_reads=protect_reads)
     storage = {
         "publish_seconds": publish_seconds,
-        "snapshot_seconds": snapshot_seconds if workers == 1 else min(snapshot_seconds, max(2.0, publish_seconds)),
+        "snapshot_seconds": snapshot_seconds if workers == 1 else min(snapshot_seconds, max(5.0, publish_seconds)),
         "journal_mb": journal_mb,
         "reserve_mb": reserve_mb,
         "batch_items": batch_items,
