@@ -104,15 +104,17 @@ def match_moments(alpha, n, share):
 def learn_present(prior, hits, loss, mass, share, weight, matching):
     """An entry's hits and loss after a row that has the feature, ``share`` of which is this cluster's.
 
-    ``prior`` is the prior's alpha and ``mass`` alpha + beta, but for the loss, before the row. ``matching``: by
-    moments.
+    ``prior`` is the prior's alpha and ``mass`` alpha + beta, but for the loss, before the row. ``matching``: alpha +
+    beta by moments. The mean moves by what was counted, and not by what is left of it: a feature would forget the more,
+    the more ambiguous its rows, and what rows of several partitions teach would not add up.
     """
+    counted = hits + on_grid(weight * share)
     if not matching or share >= 1.0 - 1e-9:
-        return hits + on_grid(weight * share), loss
-    alpha = max(prior + hits, 1e-9)
-    n = max(mass - loss, alpha + 1e-6)
-    new_alpha, new_n = match_moments(alpha, n, share)
-    return hits + on_grid(weight * (new_alpha - alpha)), loss + on_grid(weight * (share - (new_n - n)))
+        return counted, loss
+    mean = min(max((prior + hits) / mass, 1e-12), 1.0 - 1e-6)
+    n = max(mass - loss, 1e-6)
+    _, after = match_moments(mean * n, n, share)
+    return counted, loss + on_grid(weight * (share - (after - n)))
 
 
 @kernel
@@ -200,7 +202,7 @@ def read_rows(
                         strength * b, hits[slot], loss[slot], before, share, weight, matching
                     )
                     lift[slot], now, by_mass = measured(
-                        strength * b + hits[slot], strength + mass[row] - loss[slot], b, strength, log_ratio[row]
+                        strength * b + hits[slot], strength + mass[row], b, strength, log_ratio[row]
                     )
                     now -= by_mass * growth(strength, mass[row], mass_at_refresh[row])  # as of the last refresh
                     total[row] += now - log_absent[slot]

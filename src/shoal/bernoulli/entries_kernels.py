@@ -124,7 +124,7 @@ def default_mean(b, s):
 
 @kernel
 def beta_of(alpha, n, least):
-    """beta = n - alpha, never below the prior's: what is lost to ambiguous rows cannot be more than there was."""
+    """beta = n - alpha, never below the prior's."""
     return max(n - alpha, least)
 
 
@@ -141,7 +141,7 @@ def measured(alpha, n, b, strength, log_ratio):
 
 @kernel
 def measure_entries(
-    first, next_of_cluster, feature, uninformative, background, hits, loss, lift, log_absent, strength, mass, log_ratio
+    first, next_of_cluster, feature, uninformative, background, hits, lift, log_absent, strength, mass, log_ratio
 ):
     """Recompute the entries of one cluster; return the sums of log(1 - mu) and of its derivative by mass."""
     total, slope, slot = 0.0, 0.0, first
@@ -150,7 +150,7 @@ def measure_entries(
         if not uninformative[feature[slot]]:
             b = background[feature[slot]]
             lift[slot], log_absent[slot], by_mass = measured(
-                strength * b + hits[slot], strength + mass - loss[slot], b, strength, log_ratio
+                strength * b + hits[slot], strength + mass, b, strength, log_ratio
             )
             total += log_absent[slot]
             slope += by_mass
@@ -175,7 +175,7 @@ def refresh_cluster(row, profiles):
     )  # fmt: skip
     total, slope = measure_entries(
         profiles.first[row], profiles.next_of_cluster, profiles.feature, profiles.uninformative, profiles.background,
-        profiles.hits, profiles.loss, profiles.lift, profiles.log_absent,
+        profiles.hits, profiles.lift, profiles.log_absent,
         profiles.prior[0], profiles.mass[row], profiles.log_ratio[row],
     )  # fmt: skip
     profiles.total[row], profiles.slope[row], profiles.mass_at_refresh[row] = total, slope, profiles.mass[row]

@@ -2,11 +2,11 @@
 
 For cluster ``l`` and feature ``d``, with ``b_d`` the share of all rows that have ``d`` (the background)::
 
-    alpha_ld = strength * b_d + hits_ld        alpha_ld + beta_ld = strength + mass_l - loss_ld
+    mean_ld = (strength * b_d + hits_ld) / (strength + mass_l)        alpha_ld + beta_ld = strength + mass_l - loss_ld
 
-``mass_l`` is the number of rows the cluster has taken in, so a row without ``d`` adds to ``beta_ld`` by adding to
+``mass_l`` is the number of rows the cluster has taken in, so a row without ``d`` lowers the mean by adding to
 ``mass_l``: every zero is applied to every feature, at no cost. ``loss_ld`` is the pseudo-count that moment matching
-took away on ambiguous rows. A feature that has no entry in the cluster is believed to have the odds
+took away on ambiguous rows: it makes the mean less certain, and leaves it where it is. A feature that has no entry in the cluster is believed to have the odds
 ``ratio_l * b_d / (1 - b_d)``, so its mean is a probability for every ratio; the ratio comes from the cluster's default:
 ``default_hits_l`` occurrences over all features without entry.
 
@@ -100,22 +100,27 @@ class Profiles(NamedTuple):
     def n_entries(self) -> int:
         return int(self.used[0])
 
-    def alphas(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
-        """alpha of every entry, in slot order, or of the entries in these slots."""
-        at = slice(0, self.n_entries) if slots is None else slots
-        return np.asarray(np.maximum(self.prior[0] * self.background[self.feature[at]] + self.hits[at], 1e-12))
-
-    def betas(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
-        """beta of every entry, in slot order, or of the entries in these slots; never below the prior's."""
-        at = slice(0, self.n_entries) if slots is None else slots
-        least = self.prior[0] * (1.0 - self.background[self.feature[at]])
-        n = self.prior[0] + self.mass[self.cluster[at]] - self.loss[at]
-        return np.asarray(np.maximum(n - self.alphas(slots), least))
-
     def means(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
         """Mean of every entry, in slot order, or of the entries in these slots."""
-        alphas = self.alphas(slots)
-        return np.asarray(alphas / (alphas + self.betas(slots)))
+        at = slice(0, self.n_entries) if slots is None else slots
+        b, strength = self.background[self.feature[at]], self.prior[0]
+        present = np.maximum(strength * b + self.hits[at], 1e-12)
+        absent = np.maximum(strength + self.mass[self.cluster[at]] - present, strength * (1.0 - b))
+        return np.asarray(present / (present + absent))
+
+    def totals(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
+        """alpha + beta of every entry, in slot order, or of the entries in these slots; never below the prior's."""
+        at = slice(0, self.n_entries) if slots is None else slots
+        n = self.prior[0] + self.mass[self.cluster[at]] - self.loss[at]
+        return np.asarray(np.maximum(n, self.prior[0]))
+
+    def alphas(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
+        """alpha of every entry, in slot order, or of the entries in these slots."""
+        return np.asarray(self.means(slots) * self.totals(slots))
+
+    def betas(self, slots: np.ndarray | slice | None = None) -> np.ndarray:
+        """beta of every entry, in slot order, or of the entries in these slots."""
+        return np.asarray((1.0 - self.means(slots)) * self.totals(slots))
 
     def default_means(self, rows: np.ndarray, features: np.ndarray) -> np.ndarray:
         """Means of features without entry in these rows of the model (broadcast)."""
