@@ -111,3 +111,13 @@ def test_rows_of_unrelated_features_are_unassigned(flat):
     assert unassigned[~clutter].mean() < 0.02
     assert model.n_clusters_ in (6, 7)  # 600 rows kept back may leave one in two halves
     assert (BernoulliMixture(8, clutter=False, random_state=0).fit(X.astype(float)).labels_ >= 0).all()
+
+
+def test_further_passes_keep_a_handful_of_rows_in_their_clusters():
+    X = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 1, 1, 1], [1, 0, 0, 0]], dtype=float)
+    model = BernoulliMixture(2, n_passes=3, random_state=0).fit(X)
+    assert (model.labels_ >= 0).all()
+    assert model.labels_[0] == model.labels_[1] != model.labels_[2] == model.labels_[3]
+    assert model.profiles_.n_clutter == 1
+    assert model.profiles_.mass.sum() == pytest.approx(5, abs=1e-6)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1)

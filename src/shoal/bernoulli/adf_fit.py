@@ -14,10 +14,18 @@ from shoal.bernoulli.adf import WIDTH, Block, Responsibilities, responsibilities
 from shoal.bernoulli.calibration import Calibration, calibrated
 from shoal.bernoulli.culling import culled
 from shoal.bernoulli.merging import clutter_among, merged_by_new_rows, with_clutter
-from shoal.bernoulli.profiles import Profiles, background_of, copied, linked, rebuilt, refreshed
+from shoal.bernoulli.profiles import (
+    Profiles,
+    background_of,
+    copied,
+    linked,
+    rebuilt,
+    refreshed,
+    with_new_rows,
+)
 from shoal.bernoulli.reservoir import Prior, reservoir_size, started
 from shoal.bernoulli.scoring import log_background, log_total_weight
-from shoal.bernoulli.statistics import Delta, accumulate, count, merge, seen_in, update
+from shoal.bernoulli.statistics import accumulate, count, merge, posterior, seen_in, update
 from shoal.engine import fold
 from shoal.progress import Monitor
 
@@ -109,22 +117,30 @@ class Shuffled(NamedTuple):
 
 def start(block: Block, seen: np.ndarray, options: Options, rng: np.random.Generator) -> Profiles:
     """Profiles of the reservoir."""
-    prior = Prior(seen, background_of(seen, flat=options.flat), options.strength, options.clutter, options.flat)
+    background = background_of(seen, flat=options.flat)
+    prior = Prior(seen, background, options.strength, options.clutter, options.flat, options.n_threads)
     profiles = started(block, options.n_clusters, prior, options.init, rng)
     return culled(profiles, features_kept=options.features_kept)
 
 
 def learned(
     profiles: Profiles, block: Block, options: Options, memories: list[Responsibilities] | None = None
-) -> tuple[Profiles, Delta, list[Responsibilities] | None]:
-    """One fold: every partition starts from the same prior, and the differences are applied to it."""
+) -> tuple[Profiles, float, list[Responsibilities] | None]:
+    """One fold: every partition starts from the same prior, and the differences are applied to it.
+
+    Also the weighted sum over rows of the log sum of scores before each was learned.
+    """
     width = 0 if memories is None and options.n_passes == 1 else WIDTH
+    if options.n_partitions == 1:  # nothing to add up: the posterior is the next prior
+        profiles, memory = posterior(block, profiles, None if memories is None else memories[0], width=width)
+        log_norm = float(block.weights @ memory.log_norms)
+        return culled(profiles, features_kept=options.features_kept), log_norm, [memory] if width else None
     folded = fold(
         partitions(block, options.n_partitions), partial(accumulate, width=width), merge, profiles,
         memories=memories, n_threads=options.n_threads,
     )  # fmt: skip
     profiles = culled(update(profiles, folded.stats), features_kept=options.features_kept)
-    return profiles, folded.stats, folded.memories
+    return profiles, folded.stats.log_norm, folded.memories
 
 
 def partitions(block: Block, n: int) -> list[Block]:
@@ -134,17 +150,17 @@ def partitions(block: Block, n: int) -> list[Block]:
 
 
 def _round(profiles: Profiles, block: Block, options: Options, monitor: Monitor) -> Profiles:
-    after, stats, _ = learned(profiles, block, options)
-    mean = mean_log_probability(profiles, block, stats)
+    after, log_norm, _ = learned(profiles, block, options)
+    mean = mean_log_probability(profiles, block, log_norm)
     monitor.report(mean, rows=block.rows.shape[0], clusters=after.n_clusters)
     return after
 
 
-def mean_log_probability(profiles: Profiles, block: Block, stats: Delta) -> float:
+def mean_log_probability(profiles: Profiles, block: Block, log_norm: float) -> float:
     """Mean log probability of a block's rows, each before it was learned (by the total weight of the start)."""
     weight = max(float(block.weights.sum()), 1e-300)
     of_background = float(block.weights @ log_background(profiles, block.rows)) / weight
-    return stats.log_norm / weight - log_total_weight(profiles) + of_background
+    return log_norm / weight - log_total_weight(profiles) + of_background
 
 
 def _fitted(profiles: Profiles, block: Block) -> float:
@@ -163,7 +179,13 @@ def examined(profiles: Profiles, new: Block, *, clutter: bool) -> Profiles:
 
 
 def _further_passes(profiles: Profiles, block: Block, options: Options, monitor: Monitor) -> Profiles:
-    """Count every row by its responsibilities, then look at each again, which first takes back what it taught."""
+    """Count every row by its responsibilities, then look at each again, which first takes back what it taught.
+
+    A clutter that no cluster was found to be takes no part: it would win every row of a cluster of a few rows.
+    """
+    unfound = bool(profiles.n_clutter) and not profiles.has_entries[0]
+    if unfound:
+        profiles = without_clutter(profiles)
     blocks = partitions(block, options.n_partitions)
     memories = [responsibilities_of(profiles, part) for part in blocks]
     profiles = emptied(profiles)
@@ -172,9 +194,25 @@ def _further_passes(profiles: Profiles, block: Block, options: Options, monitor:
     for _ in range(1, options.n_passes):
         if monitor.interrupted:
             break
-        profiles, stats, memories = learned(profiles, block, options, memories)  # type: ignore[assignment]
-        monitor.report(mean_log_probability(profiles, block, stats), clusters=profiles.n_clusters)
-    return culled(profiles, features_kept=options.features_kept)
+        profiles, log_norm, memories = learned(profiles, block, options, memories)  # type: ignore[assignment]
+        monitor.report(mean_log_probability(profiles, block, log_norm), clusters=profiles.n_clusters)
+    profiles = culled(profiles, features_kept=options.features_kept)
+    return with_empty_clutter(profiles) if unfound else profiles
+
+
+def without_clutter(profiles: Profiles) -> Profiles:
+    """The clusters alone."""
+    clusters = rebuilt(profiles, rows=np.arange(profiles.n_clutter, profiles.n_rows))
+    return clusters._replace(prior=np.array([*profiles.prior[:2], 0.0]))
+
+
+def with_empty_clutter(profiles: Profiles) -> Profiles:
+    """The clusters, and before them a clutter without rows."""
+    profiles = with_new_rows(profiles, 1)
+    profiles = rebuilt(profiles, rows=np.roll(np.arange(profiles.n_rows), 1))
+    has_entries = profiles.has_entries.copy()
+    has_entries[0] = False
+    return refreshed(profiles._replace(prior=np.array([*profiles.prior[:2], 1.0]), has_entries=has_entries))
 
 
 def emptied(profiles: Profiles) -> Profiles:

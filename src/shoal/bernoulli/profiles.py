@@ -6,9 +6,9 @@ For cluster ``l`` and feature ``d``, with ``b_d`` the share of all rows that hav
 
 ``mass_l`` is the number of rows the cluster has taken in, so a row without ``d`` lowers the mean by adding to
 ``mass_l``: every zero is applied to every feature, at no cost. ``loss_ld`` is the pseudo-count that moment matching
-took away on ambiguous rows: it makes the mean less certain, and leaves it where it is. A feature that has no entry in the cluster is believed to have the odds
-``ratio_l * b_d / (1 - b_d)``, so its mean is a probability for every ratio; the ratio comes from the cluster's default:
-``default_hits_l`` occurrences over all features without entry.
+took away on ambiguous rows: it makes the mean less certain, and leaves it where it is. A feature that has no entry in
+the cluster is believed to have the odds ``ratio_l * b_d / (1 - b_d)``, so its mean is a probability for every ratio;
+the ratio comes from the cluster's default: ``default_hits_l`` occurrences over all features without entry.
 
 Every count is a multiple of 2^-24, so that adding and subtracting what some rows taught is exact, in any order.
 """

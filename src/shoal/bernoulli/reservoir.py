@@ -6,6 +6,7 @@ Dense in (features seen at least twice in the reservoir) x (clusters); nothing h
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +17,9 @@ from shoal.bernoulli.entries_kernels import GRID
 from shoal.bernoulli.merging import merged_down
 from shoal.bernoulli.profiles import Profiles, empty_profiles, with_entries
 from shoal.bernoulli.seeding import seed_rows
-from shoal.bernoulli.statistics import ExpectedCounts, Theta, expect, maximize
+from shoal.bernoulli.statistics import ExpectedCounts, Theta, add_counts, expect, maximize
 from shoal.bernoulli.strength import FIRST_STRENGTH, learned_strength
+from shoal.engine import fold
 
 SEEDS_PER_CLUSTER = 1.5
 LEAST_RESERVOIR, RESERVOIR_PER_CLUSTER, MOST_RESERVOIR = 20_000, 200, 50_000
@@ -27,6 +29,7 @@ LEAST_COUNT = 1e-4  # a smaller expected count earns no entry
 ITERATIONS_SEEDS, ITERATIONS_HEAD, ITERATIONS_RESERVOIR = 20, 10, 25
 FURTHER = 0.9  # below 1, where over-relaxed EM still converges
 TOLERANCE = 1e-5
+N_BLOCKS = 4  # of rows that are looked at on threads
 WIDTH = 16  # responsibilities of a row that rare features are counted by
 
 
@@ -43,6 +46,7 @@ class Prior(NamedTuple):
     strength: float | None  # None: learned
     clutter: bool
     flat: bool
+    n_threads: int | None = None
 
 
 def started(block: Block, n_clusters: int, prior: Prior, init: str, rng: np.random.Generator) -> Profiles:
@@ -51,7 +55,7 @@ def started(block: Block, n_clusters: int, prior: Prior, init: str, rng: np.rand
     X = block.rows[:, kept]
     X.sort_indices()
     background, dense = prior.background[kept], Block(X, block.weights)
-    climb = _Climb(background, prior.strength)
+    climb = _Climb(background, prior.strength, prior.n_threads)
     n_head = min(X.shape[0], max(min(max(LEAST_HEAD, HEAD_PER_CLUSTER * n_clusters), MOST_HEAD), n_clusters))
     head = Block(X[:n_head], block.weights[:n_head])
     seeds = seed_rows(head.rows, math.ceil(SEEDS_PER_CLUSTER * n_clusters), background, init, rng)
@@ -78,8 +82,8 @@ def _frequent(rows: sp.csr_matrix, n_clusters: int) -> np.ndarray:
 class _Climb:
     """EM with a strength that is learned half-way and at the end of each run, unless it was given."""
 
-    def __init__(self, background: np.ndarray, strength: float | None) -> None:
-        self.background, self.learns = background, strength is None
+    def __init__(self, background: np.ndarray, strength: float | None, n_threads: int | None) -> None:
+        self.background, self.learns, self.n_threads = background, strength is None, n_threads
         self.strength = FIRST_STRENGTH if strength is None else strength
 
     def of_seeds(self, rows: sp.csr_matrix, seeds: np.ndarray) -> ExpectedCounts:
@@ -99,10 +103,12 @@ class _Climb:
         Each step goes :data:`FURTHER` of the way from the last counts to the new ones beyond the new ones, unless the
         likelihood has just fallen: as far as plain EM in about half the iterations (over-relaxation).
         """
+        edges = np.linspace(0, block.rows.shape[0], N_BLOCKS + 1).astype(np.int64)
+        blocks = [Block(block.rows[a:b], block.weights[a:b]) for a, b in pairwise(edges)]
         before, last = -np.inf, None
         theta = self.theta(stats)
         for number in range(iterations):
-            stats, _ = expect(block, theta)
+            stats = fold(blocks, expect, add_counts, theta, n_threads=self.n_threads).stats
             if self.learns and number in (iterations // 2, iterations - 1):
                 self.strength = learned_strength(stats.counts, stats.mass, self.background, self.strength)
             gain = stats.log_likelihood - before

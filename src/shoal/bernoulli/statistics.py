@@ -54,12 +54,24 @@ def accumulate(
     Without memory the rows are seen for the first time and learned by matching moments; with it they are looked at
     again. ``width``: how many responsibilities of each row to remember; 0 for none.
     """
-    if memory is None:
-        posterior, memory = filtered(profiles, block, width=width)
-    else:
-        posterior, memory = revisited(profiles, block, memory)
-    delta = difference(posterior, profiles)._replace(log_norm=float(block.weights @ memory.log_norms))
+    after, memory = _read(block, profiles, memory, width)
+    delta = difference(after, profiles)._replace(log_norm=float(block.weights @ memory.log_norms))
     return delta, memory if width else None
+
+
+def posterior(
+    block: Block, profiles: Profiles, memory: Responsibilities | None = None, *, width: int = 0
+) -> tuple[Profiles, Responsibilities]:
+    """The prior ``profiles`` once the rows of a block are learned; what :func:`accumulate` gives, applied."""
+    after, memory = _read(block, profiles, memory, width)
+    refresh_all(after)
+    return after, memory
+
+
+def _read(
+    block: Block, profiles: Profiles, memory: Responsibilities | None, width: int
+) -> tuple[Profiles, Responsibilities]:
+    return filtered(profiles, block, width=width) if memory is None else revisited(profiles, block, memory)
 
 
 def count(block: Block, profiles: Profiles, memory: Responsibilities) -> tuple[Delta, Responsibilities]:

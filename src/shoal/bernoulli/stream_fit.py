@@ -189,8 +189,8 @@ class StreamLearner:
         if n_usable >= LEAST_KEPT_BACK and self.state.n_rows >= 2 * self.state.n_calibrated:
             self.calibration = calibrated(self.profiles, block, self.rng)
             self.state = replace(self.state, n_calibrated=self.state.n_rows)
-        after, stats, _ = learned(self.profiles, block, self.options)
-        self.history.append(mean_log_probability(self.profiles, block, stats))
+        after, log_norm, _ = learned(self.profiles, block, self.options)
+        self.history.append(mean_log_probability(self.profiles, block, log_norm))
         self.profiles = after
 
     @property
