@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import csv
 import io
 import json
+import socket
+import threading
 
+import httpx
 import numpy as np
 import pytest
 
 from service.samples import items, learned, new_model, running, wait_until
 from shoal.service import Client, Limits, Tokens
 from shoal.service.client import ServiceError
+from shoal.service.server import listen
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -93,6 +99,21 @@ def test_clusters_are_searched_sorted_and_paged(client):
     assert first["clusters"][0]["id"] < second["clusters"][0]["id"]
     assert client.get("/clusters?search=g2w").json()["total"] >= 1
     assert client.get("/clusters?search=nothing+has+this").json()["total"] == 0
+
+
+def test_clusters_are_filtered_and_reasons_call_them_as_the_list_does(client):
+    assert client.get("/clusters?only=active").json()["total"] >= 4
+    assert client.get("/clusters?only=nothing").status_code == 422
+    first = client.get("/clusters").json()["clusters"][0]
+    edit = client.post(f"/clusters/{first['id']}/name", json={"name": "mine"}).json()["edit"]
+    assert [one["id"] for one in client.get("/clusters?only=named").json()["clusters"]] == [first["id"]]
+    observed = [name for name in first["features"] if name.startswith("g")][:1]
+    reasons = client.post("/suggest", json={"observed": observed}).json()["suggestions"][0]["reasons"]
+    assert "mine" in [reason["name"] for reason in reasons if reason["cluster"] == first["id"]]
+    client.post("/undo", json={"edit": edit})
+    names = [one["name"] for one in client.get("/clusters").json()["clusters"]]
+    assert len(set(names)) == len(names)
+    assert "mine" not in names
 
 
 def test_a_card_says_what_there_is(client):
@@ -378,6 +399,39 @@ def test_a_full_queue_is_429_and_says_when_to_try_again(tmp_path):
         assert answer.status_code == 429
         assert answer.headers["Retry-After"] == "1"
         assert client.get("/healthz").status_code == 200
+
+
+def test_callers_who_wait_hold_up_nobody(tmp_path):
+    """More of them than there are threads to answer questions."""
+    with running(tmp_path, new_model("kmeans"), limits=Limits(max_requests=100)) as client:
+
+        async def wait_for_all():
+            async with httpx.AsyncClient(base_url=client.url, timeout=60) as many:
+                await asyncio.gather(*(many.post("/learn?wait=4", json=item) for item in items(45)))
+
+        waiting = threading.Thread(target=lambda: asyncio.run(wait_for_all()))
+        waiting.start()
+        wait_until(lambda: client.get("/stats").json()["lag_items"] == 45)
+        assert client.post("/assign", json={"features": ["a"]}).status_code == 409  # 50 items are needed to begin
+        assert client.get("/readyz").status_code == 200
+        assert waiting.is_alive()
+        waiting.join()
+
+
+def test_answers_are_not_held_back_for_an_acknowledgement():
+    with contextlib.closing(listen("127.0.0.1", 0)) as found:
+        assert found.proto == socket.IPPROTO_TCP  # asyncio sets TCP_NODELAY on connections of no other sockets
+
+
+def test_a_name_does_not_make_the_catalog_anew(tmp_path):
+    with running(tmp_path, new_model("bernoulli")) as client:
+        learned(client, items(200))
+        before = client.service.view.catalog
+        id_ = before.entries[0].id
+        client.post(f"/clusters/{id_}/name", json={"name": "one"})
+        after = client.service.view.catalog
+        assert after.entries[0].name == "one"
+        assert after.vectors is before.vectors
 
 
 def test_a_restart_goes_on_where_it_was(tmp_path):

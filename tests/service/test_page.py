@@ -78,6 +78,16 @@ def test_explore_search_and_read_a_card(open_view):
     page.get_by_text("No cluster matches.").wait_for()
 
 
+def test_on_a_phone_a_card_takes_the_place_of_the_list(open_view):
+    page = open_view(size="phone")
+    rows(page).first.get_by_role("button").click()
+    page.get_by_text("Typical items").wait_for()
+    assert not page.locator("table.list").is_visible()
+    page.get_by_role("button", name="All clusters").click()
+    rows(page).first.wait_for()
+    assert "cluster=" not in page.url
+
+
 def test_the_map_is_drawn_and_chosen_from_by_pointer_and_moved_by_keys(open_view):
     page = open_view()
     rows(page).first.wait_for()

@@ -34,6 +34,28 @@ def test_ten_times_the_usual_rate_is_one_burst():
     assert not record.rates[1].bursting
 
 
+def test_a_burst_that_is_over_fades_even_if_no_item_comes():
+    record = Record()
+    record.add_items(arrivals(*np.arange(0, 12 * HOUR, 300)))
+    record.add_items(arrivals(*np.arange(12 * HOUR, 12.5 * HOUR, 20)))
+    last = record.rates[1].last
+    record.end_bursts(last + 60)
+    assert record.rates[1].bursting
+    record.end_bursts(last + 2 * HOUR)
+    record.end_bursts(last + 3 * HOUR)
+    assert [event["kind"] for event in record.events] == ["burst", "fade"]
+    assert record.rates[1].last == last
+
+
+def test_nothing_is_kept_for_clusters_that_are_gone():
+    record = Record()
+    for cluster in range(1000):
+        record.add_items(arrivals(0, 60, cluster=cluster))
+        record.forget(cluster)
+    assert not record.rates
+    assert not record.timeline
+
+
 def test_the_timeline_counts_every_item_in_a_bounded_number_of_bins():
     record = Record()
     for times in (np.arange(0, 30 * 24 * HOUR, HOUR), [365 * 24 * HOUR], [-40 * 24 * HOUR]):
