@@ -1,7 +1,7 @@
 """Gaussian mixtures beside scikit-learn's BayesianGaussianMixture: held-out likelihood on small sets, time on large.
 
 Both see standardized columns; both are told the same most clusters and diagonal covariances.
-    python benchmarks/families_gaussian.py [small] [large]
+    python benchmarks/families_gaussian.py [small] [large] [full | full-2000 | full-20000 | full-200000]
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import time
 import warnings
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
-from sklearn.mixture import BayesianGaussianMixture
+from sklearn.metrics import adjusted_rand_score
+from sklearn.mixture import BayesianGaussianMixture, GaussianMixture
 
 from common import peak_mb, record
 from shoal.families import ExponentialFamilyMixture
@@ -55,7 +57,7 @@ def small() -> None:
 @contextmanager
 def watched(states: list):
     """Note time, labels and prior at the start of a chain and after each of its sweeps, without stopping it."""
-    begin, look_at, began = GaussianProblem.begin, Trace.look_at, time.perf_counter()
+    begin, record_state, began = GaussianProblem.begin, Trace.record, time.perf_counter()
 
     def note(chain, labels):
         states.append((time.perf_counter() - began, labels.copy(), chain.prior.b))
@@ -64,15 +66,15 @@ def watched(states: list):
         begin(self, chain, labels)
         note(chain, chain.labels)
 
-    def look_noted(self, chain, *rest):
-        look_at(self, chain, *rest)
+    def record_noted(self, chain, *rest):
+        record_state(self, chain, *rest)
         note(chain, self.best_labels)
 
-    GaussianProblem.begin, Trace.look_at = begin_noted, look_noted
+    GaussianProblem.begin, Trace.record = begin_noted, record_noted
     try:
         yield
     finally:
-        GaussianProblem.begin, Trace.look_at = begin, look_at
+        GaussianProblem.begin, Trace.record = begin, record_state
 
 
 def course_of(model: ExponentialFamilyMixture, states: list, train, test) -> list[tuple[float, float]]:
@@ -134,8 +136,35 @@ def large(n: int = 200_000, d: int = 50, k: int = 500) -> None:
         )  # fmt: skip
 
 
+def full(sizes: tuple[int, ...] = (2_000, 20_000, 200_000), widths: tuple[int, ...] = (2, 10, 50), k: int = 10) -> None:
+    """Full covariances: held-out likelihood and CPU seconds, everyone told the true number of clusters."""
+    for n, d in ((n, d) for n in sizes for d in widths):
+        rng = np.random.default_rng(d)
+        roots = rng.normal(size=(k, d, d)) / np.sqrt(d)
+        truth = rng.choice(k, n + 5_000, p=rng.dirichlet(np.full(k, 5.0)))
+        centers = 2.5 * rng.normal(size=(k, d)) / d**0.25
+        X = centers[truth] + np.einsum("nij,nj->ni", roots[truth], rng.normal(size=(n + 5_000, d)))
+        train, test = X[:n], X[n:]
+        models = {
+            "shoal": ExponentialFamilyMixture(k, family="gaussian", covariance="full", random_state=0, n_threads=1),
+            "sklearn-gaussian": GaussianMixture(k, random_state=0),
+            "sklearn-bgm": BayesianGaussianMixture(n_components=k, random_state=0),
+        }
+        models["shoal"].fit(train[:200])  # compiles
+        for name, model in models.items():
+            began = time.process_time()
+            model.fit(train)
+            seconds = time.process_time() - began
+            record(
+                "families", workload=f"gaussian-full-{n}-{d}-{k}", model=name, seconds=seconds, clock="cpu",
+                quality=float(model.score(test)), ari=adjusted_rand_score(truth[n:], model.predict(test)),
+                found=len(np.unique(model.predict(train))),
+            )  # fmt: skip
+
+
 if __name__ == "__main__":
     warnings.simplefilter("ignore")
-    parts = {"small": small, "large": large, "tiny": lambda: large(5000, 10, 40)}
+    parts = {"small": small, "large": large, "tiny": lambda: large(5000, 10, 40), "full": full}
+    parts |= {f"full-{n}": partial(full, (n,)) for n in (2_000, 20_000, 200_000)}
     for part in sys.argv[1:] or ["small", "large"]:
         parts[part]()

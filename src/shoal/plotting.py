@@ -7,10 +7,11 @@ from typing import Any
 from shoal.errors import MissingExtra
 
 BLUE, GREY = "#2563a8", "#8a94a0"
+COLORS = (BLUE, "#c2571a", "#3a8a4d", "#7b4fa3", GREY, "#a83246")  # of lines that are told apart
 
 
-def figure(width: float = 6.2, height: float = 3.2) -> tuple[Any, Any]:
-    """A matplotlib figure and its axes, in the library's plain style."""
+def figure(width: float = 6.2, height: float = 3.2, rows: int = 1) -> tuple[Any, Any]:
+    """A matplotlib figure and its axes (one, or an array of ``rows``), in the library's plain style."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -18,10 +19,11 @@ def figure(width: float = 6.2, height: float = 3.2) -> tuple[Any, Any]:
             "plots and reports need matplotlib, which is not installed. Install it with: pip install 'shoal[report]'"
         ) from None
     drawn = Figure(figsize=(width, height), layout="constrained")
-    axes = drawn.subplots()
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.tick_params(labelsize=10)
-    return drawn, axes
+    axes = drawn.subplots(rows, sharex=True, squeeze=False)[:, 0]
+    for one in axes:
+        one.spines[["top", "right"]].set_visible(False)
+        one.tick_params(labelsize=10)
+    return drawn, axes[0] if rows == 1 else axes
 
 
 def plain_text(drawn: Any) -> Any:

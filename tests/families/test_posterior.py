@@ -51,7 +51,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
             2, family="gaussian", smoothing=0.05, init=truth, n_sweeps=8, n_samples=4, random_state=seed
         ).fit(X)
         found = model.credible_intervals(0.9)
-        truths = {"weights": [0.7, 0.3], "means": [[0, 1], [9, -4]], "variances": [[1, 4], [4, 0.25]]}
+        truths = {"weights": [0.7, 0.3], "means": [[0, 1], [9, -4]], "covariances": [[1, 4], [4, 0.25]]}
         for name, value in truths.items():
             held.append(((found[name].low <= value) & (value <= found[name].high)).ravel())
     assert 0.84 < np.concatenate(held).mean() < 0.95

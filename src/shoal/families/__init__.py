@@ -4,7 +4,8 @@ from shoal.families.distributions.bernoulli import Bernoulli
 from shoal.families.distributions.gaussian import Gaussian
 from shoal.families.distributions.multinomial import Multinomial
 from shoal.families.distributions.poisson import Poisson
-from shoal.families.mixture import ChainsDisagree, ExponentialFamilyMixture, StuckSampler
+from shoal.families.fit_warnings import ChainsDisagree, StuckSampler
+from shoal.families.mixture import ExponentialFamilyMixture
 
 __all__ = [
     "ChainsDisagree",

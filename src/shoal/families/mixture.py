@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,14 +10,16 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Roster, check_choice, check_int, storable, transaction
-from shoal.errors import BadInput, CannotMerge, ShoalWarning
+from shoal.errors import BadInput, CannotMerge
 from shoal.families import editing, posterior, statistics
 from shoal.families.consensus import live_counts
 from shoal.families.distributions.registry import COVARIANCES, FAMILIES, family_class
-from shoal.families.inspection import FittedMixture, shared_features
+from shoal.families.fit_warnings import check_fit, warn_of_chains
+from shoal.families.inspection import FittedMixture
 from shoal.families.number_of_clusters import choose
 from shoal.families.options import SAMPLERS, Settings, check_number, check_prior, same_columns, seed_of
-from shoal.families.samplers.initialization import first_labels
+from shoal.families.samplers.constraints import Constraints, Known, read_known
+from shoal.families.samplers.initialization import first_labels, predicted_labels
 from shoal.families.samplers.problems import choose_sampler, make_problem
 from shoal.families.samplers.schedule import Schedule, Trace, run
 from shoal.families.statistics import Model
@@ -26,17 +27,8 @@ from shoal.threads import row_blocks
 
 SPLIT_MERGE_ROWS = 50_000
 SPLIT_MERGE_CLUSTERS = 1_000
-LOW_ACCEPTANCE, RESTLESS = 0.02, 0.1
 WORDS_FOR_WEIGHTS = ("dirichlet", "dirichlet_process")
 logger = logging.getLogger("shoal")
-
-
-class StuckSampler(ShoalWarning):
-    """Proposals are hardly ever accepted: the chain does not move, however steady its log joint looks."""
-
-
-class ChainsDisagree(ShoalWarning):
-    """Chains from different starts have not found the same distribution."""
 
 
 @storable
@@ -157,13 +149,28 @@ class ExponentialFamilyMixture(FittedMixture):
 
     # --- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None) -> ExponentialFamilyMixture:
-        """Sample the labels of these rows. On a single block, as here, that is the exact chain; ``y`` is ignored."""
+    def fit(self, X: Any, y: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> ExponentialFamilyMixture:
+        """Sample the labels of these rows. On a single block, as here, that is the exact chain.
+
+        Parameters
+        ----------
+        y : (n,) known classes of some rows, whole numbers from 0, and -1 for the others. Rows of one class are one
+            cluster; the others join these or make clusters of their own. ``classes_`` has the classes, and the cluster
+            of ``classes_[j]`` has the id j and the class for a name. A y without -1 is ignored, as clusterers do.
+        must_link, cannot_link : pairs of row numbers that are in one cluster, or in two.
+        """
         settings = self._settings()
         rows = self._validated(X, mode="fit")
-        seed = seed_of(self.random_state)
+        seed, n_rows = seed_of(self.random_state), rows.matrix.shape[0]
+        known = read_known(y, must_link, cannot_link, n_rows)
+        init = predicted_labels(self.init, X)
+        if self.n_clusters == "auto" and (known is not None or not isinstance(init, str)):
+            raise BadInput("n_clusters='auto' compares fits of parts of the rows, without y, links or labels in init.")
         with transaction(self):
-            self.__dict__.pop("number_of_clusters_", None)
+            for name in ("number_of_clusters_", "classes_", "diagnostics_"):
+                self.__dict__.pop(name, None)
+            if known is not None and len(known.names):
+                self.classes_ = known.names
             if self.n_clusters == "auto":
                 chosen, self.number_of_clusters_ = choose(self, rows.matrix, seed)
                 logger.info("number of clusters: %s", self.number_of_clusters_.reason)
@@ -173,44 +180,48 @@ class ExponentialFamilyMixture(FittedMixture):
             self.bound_ = settings.n_clusters
             self._remember_rows(rows, mode="fit")
             if self.n_chains > 1:
-                self._run_chains(rows.matrix, seed)
+                self._run_chains(rows.matrix, init, known, seed)
                 self._remember_rows(rows, mode="fit")
                 return self
             problem = make_problem(rows.matrix, settings)
-            self.sampler_ = choose_sampler(problem, self.sampler, self.parallel)
-            self._sample(problem, seed)
+            self._sample(problem, init, known, seed)
         return self
 
-    def _run_chains(self, rows: Any, seed: int) -> None:
+    def _run_chains(self, rows: Any, init: Any, known: Known | None, seed: int) -> None:
         """Several fits from different starts, the best of which is the model."""
-        best, self.samples_, self.diagnostics_ = posterior.run_chains(self, rows, seed)
+        best, self.samples_, self.diagnostics_ = posterior.run_chains(self, rows, init, known, seed)
         learned = {name: value for name, value in best.fitted_state().items() if name != "samples_"}
         self.restore_state(learned)
         self.n_clusters_posterior_ = live_counts(self.samples_)
-        if self.diagnostics_.disagree:
-            found = self.diagnostics_.r_hat
-            warnings.warn(
-                f"the {self.n_chains} chains disagree (R-hat of the log joint {found['log_joint']:.2f}, of the number "
-                f"of clusters {found['n_clusters']:.2f}): run more sweeps, or take the best chain for one answer of "
-                "several.",
-                ChainsDisagree,
-                stacklevel=3,
-            )
+        warn_of_chains(self.diagnostics_, self.n_chains)
 
-    def _sample(self, problem: Any, seed: int) -> None:
+    def _sample(self, problem: Any, init: Any, known: Known | None, seed: int) -> None:
         """Start, run the chain, and read the model off its best state."""
+        constraints = None if known is None else Constraints(known, problem.settings.n_clusters)
+        self.known_, self.sampler_ = known, choose_sampler(problem, self.sampler, self.parallel, known is not None)
         few = problem.n_rows <= SPLIT_MERGE_ROWS and problem.settings.n_clusters <= SPLIT_MERGE_CLUSTERS
         split_merge = few or self.sampler_ == "indexed"  # the index knows which clusters are near one another
-        labels, interrupted = first_labels(problem, self.init, self.sampler_, seed, split_merge=split_merge)
-        chain = problem.chain(self.sampler_, seed)
+        labels, interrupted = None, False
+        if constraints is None or not constraints.has_classes:
+            labels, interrupted = first_labels(problem, init, self.sampler_, seed, split_merge=split_merge)
+        if constraints is not None:
+            labels = constraints.first_labels(problem, labels)
+            split_merge = split_merge and not constraints.has_classes  # clusters of classes are what they are
+        chain = self._chain(problem, constraints, seed)
         problem.begin(chain, labels)
         burn_in = max(1, self.n_sweeps // 2)
         every = max(1, (self.n_sweeps - burn_in) // max(self.n_samples, 1))
         schedule = Schedule(0 if interrupted else self.n_sweeps, burn_in, every, split_merge)
         trace = Trace(best_labels=chain.labels.copy(), best_log_joint=chain.log_joint())
-        run(problem, chain, trace, schedule)
+        run(problem, chain, trace, schedule, constraints)
         schedule.n_sweeps = self.n_sweeps
         self._finish(problem, chain, trace, schedule)
+
+    def _chain(self, problem: Any, constraints: Constraints | None, seed: int) -> Any:
+        chain = problem.chain(self.sampler_, seed)
+        if constraints is not None:
+            chain.runs = constraints.free_runs()
+        return chain
 
     def resume(self, X: Any, *, n_sweeps: int | None = None) -> ExponentialFamilyMixture:
         """Go on with the chain over the same rows: to the planned end after an interruption, or ``n_sweeps`` more.
@@ -228,12 +239,13 @@ class ExponentialFamilyMixture(FittedMixture):
         with transaction(self):
             problem = make_problem(rows, self._settings())
             problem.restore_hyperparameters(self.hyperparameters_, self.family_)
-            chain = problem.chain(self.sampler_, int(self.chain_.get("seed", 0)))
+            constraints = None if self.known_ is None else Constraints(self.known_, self._bound())
+            chain = self._chain(problem, constraints, int(self.chain_.get("seed", 0)))
             chain.restore(self.chain_)
             schedule, trace = self.schedule_.copy(), self.trace_.copy()
             if n_sweeps is not None:
                 schedule.n_sweeps = chain.n_sweeps + n_sweeps
-            run(problem, chain, trace, schedule)
+            run(problem, chain, trace, schedule, constraints)
             self._finish(problem, chain, trace, schedule)
         return self
 
@@ -245,7 +257,7 @@ class ExponentialFamilyMixture(FittedMixture):
         as they were when the round began; new clusters of a round are merged where they are the same.
         """
         if not hasattr(self, "stats_"):
-            return self.fit(X)
+            return self.fit(X, y)
         self._settings()
         rows = self._validated(X, mode="partial_fit")
         with transaction(self):
@@ -262,7 +274,7 @@ class ExponentialFamilyMixture(FittedMixture):
 
     def fit_predict(self, X: Any, y: Any = None) -> np.ndarray:
         """Fit, and the rows' labels."""
-        return np.asarray(self.fit(X).labels_)
+        return np.asarray(self.fit(X, y).labels_)
 
     # --- editing and combining ----------------------------------------------------------------------------------------
 
@@ -350,7 +362,7 @@ class ExponentialFamilyMixture(FittedMixture):
         if model.k > len(self.roster_.ids):
             self.roster_.add(model.k - len(self.roster_.ids))
         self.family_, self.stats_, self.n_clusters_ = model.family, model.stats, model.k
-        self._tree = None
+        self._tree, self.draws_ = None, []
 
     def _finish(self, problem: Any, chain: Any, trace: Trace, schedule: Schedule) -> None:
         """Everything users read, from the best state found."""
@@ -358,42 +370,24 @@ class ExponentialFamilyMixture(FittedMixture):
         self.chain_, self.trace_, self.schedule_ = chain.state(), trace, schedule
         self.hyperparameters_, self.family_ = problem.hyperparameters(), problem.family
         slots, labels, size = np.unique(trace.best_labels, return_inverse=True, return_counts=True)
-        # Large clusters come first; ties in the order of their slots.
-        order = np.argsort(-size, kind="stable")
+        # The classes of y come first, then large clusters; ties in the order of their slots.
+        n_classes = len(getattr(self, "classes_", ()))
+        order = np.argsort(np.where(slots < n_classes, slots - float(n_classes), 1 / size), kind="stable")
         place = np.empty(len(slots), np.int64)
         place[order] = np.arange(len(slots))
         self.labels_ = place[labels].astype(np.int64)
         self.n_clusters_ = len(slots)
         self.roster_ = Roster.of(self.n_clusters_)
+        for cluster, name in enumerate(getattr(self, "classes_", ())):
+            self.roster_.name(cluster, str(name))
         self.stats_ = problem.statistics(self.labels_, self.n_clusters_)
         self.n_rows_ = len(self.labels_)
         self.log_joint_, self.log_joint_history_ = trace.best_log_joint, list(trace.history)
         self.n_iter_ = len(trace.history)
         self.samples_ = np.array(trace.samples if trace.samples else [trace.best_labels])
+        self.draws_ = posterior.draws_of(problem, self.samples_, self.labels_, self.n_clusters_)
         self.n_clusters_posterior_ = live_counts(self.samples_)
         self.acceptance_ = trace.n_accepted / max(trace.n_proposed, 1)
         self.typicality_ = self._typicality(problem.X, self.labels_)
         self.agreement_ = np.mean(self.samples_ == trace.best_labels, axis=0)
-        self._warn(trace, problem.settings.n_clusters)
-
-    def _warn(self, trace: Trace, bound: int) -> None:
-        """What a user has to know of this fit."""
-        self.bound_reached_ = bool(1 < bound == self.n_clusters_ < self.n_rows_)
-        if self.bound_reached_:
-            logger.info("all %d clusters are in use: the number is your bound, not a finding", bound)
-        self.shared_features_ = shared_features(self.family_, self.stats_, bound)
-        if self.shared_features_ is not None:
-            logger.warning(
-                "nearly all rows are in one cluster, and features of most rows are much of all counts (%s): leave "
-                "them out (max_df=, stop_words=) or weigh them down, for they hide what sets rows apart",
-                ", ".join(self.name_features(self.shared_features_[:5])),
-            )
-        # A chain that has settled proposes few moves; one that is stuck proposes many, and hardly any is accepted.
-        restless = trace.n_proposed > RESTLESS * self.n_iter_ * self.n_rows_
-        if self.sampler_ == "fastex" and restless and self.acceptance_ < LOW_ACCEPTANCE:
-            warnings.warn(
-                f"only {self.acceptance_:.2%} of the proposals from {self.n_bits}-bit hashes were accepted: the chain "
-                "hardly moves and has not converged. Use sampler='indexed' or 'gibbs', or many more bits.",
-                StuckSampler,
-                stacklevel=4,
-            )
+        check_fit(self, trace, problem.settings.n_clusters)

@@ -1,11 +1,15 @@
 """``n_clusters="auto"``: a generous fit, and where that fills whatever it is given, a number that resamples agree on.
 
-On short rows a generous bound is not filled: the posterior itself says how many clusters there are. On long rows it
-always is, for words are not independent draws: real topics have subtopics without end, and each more predicts held-out
-rows better. Then two things are asked of a number g. Do models of two halves of the rows put all rows together in the
-same way (adjusted Rand index)? That is best where clusters are what the rows are like and not what the sample was. And
-how much of what clusters can predict do g of them predict? The number with the largest product of the agreement and the
-square root of that share is taken: a share of a half costs as much as an agreement that is lower by 30 %.
+On short rows a generous bound is not filled: the posterior itself says how many clusters there are. All that is wrong
+with it are strays: with many empty clusters to go to, a few rows that no cluster suits make one of their own. Clusters
+of less than a handful of rows are not counted, and the rows are fitted again under the smaller bound.
+
+On long rows any bound is filled, for words are not independent draws: real topics have subtopics without end, and each
+more predicts held-out rows better. Then two things are asked of a number g. Do models of two halves of the rows put all
+rows together in the same way (adjusted Rand index)? That is best where clusters are what the rows are like and not what
+the sample was. And how much of what clusters can predict do g of them predict? The worth of a number is the product of
+the agreement and the square root of that share: a share of a half costs as much as an agreement that is lower by 30 %.
+Two halves may agree by chance, on few clusters above all, so worth is averaged with that of the numbers beside it.
 """
 
 from __future__ import annotations
@@ -26,7 +30,8 @@ LEAST_BOUND, MOST_BOUND, ROWS_PER_CLUSTER = 20, 300, 20
 FILLED = 0.9  # share of the bound in use from which the bound decides
 GRID = (2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40, 55, 75, 100, 140)
 ROWS_PER_HALF, LEAST_ROWS_IN_HALF, TRIAL_SWEEPS = 2_000, 10, 12
-SPLITS = 3  # into halves: two that agree by chance, on few clusters, do not agree in most splits
+SPLITS = 3  # into halves
+LEAST_ROWS = 5  # of a cluster that counts
 HOPELESS = 4  # numbers in a row that are worth less than half of the best: larger ones are not tried
 logger = logging.getLogger("shoal")
 
@@ -63,9 +68,12 @@ def choose(estimator: Any, rows: Any, seed: int) -> tuple[Any, NumberOfClusters]
     nothing = np.zeros(0)
     facts = NumberOfClusters(bound, found, "", nothing, nothing, nothing, generous.labels_, generous.hierarchy_)
     if found < FILLED * bound or rows.shape[0] < 4 * LEAST_ROWS_IN_HALF:
-        facts.reason = f"{found} of {bound} possible clusters are in use: the evidence decides"
-        # Under a bound no larger than need be the prior has less weight to give to stray clusters.
-        tight = trial(estimator, found, seed).fit(rows) if found > 1 else generous
+        counted = int((generous.cluster_sizes_ >= LEAST_ROWS).sum())
+        facts.reason = (
+            f"{found} of {bound} possible clusters are in use, {counted} of {LEAST_ROWS} rows or more: the evidence "
+            "decides"
+        )
+        tight = trial(estimator, counted, seed).fit(rows) if counted > 1 else generous
         return (tight if tight.n_clusters_ > 1 else generous), facts
     facts.tried, facts.agreement, facts.log_likelihood = compare(estimator, rows, bound, seed)
     best = int(facts.tried[np.argmax(worth(facts.agreement, facts.log_likelihood))])
@@ -80,9 +88,15 @@ def trial(estimator: Any, n_clusters: int, seed: int, **options: Any) -> Any:
 
 
 def worth(agreement: np.ndarray, log_likelihood: np.ndarray) -> np.ndarray:
-    """What a number of clusters is worth; the first entry of ``log_likelihood`` is that of a single cluster."""
+    """What each number of clusters is worth; the first entry of ``log_likelihood`` is that of a single cluster.
+
+    >>> worth(np.array([0.9, 0.2, 0.8, 0.8, 0.7]), np.array([0.0, 0.1, 0.3, 0.8, 0.9, 1.0])).argmax()
+    np.int64(3)
+    """
     share = (log_likelihood[1:] - log_likelihood[0]) / max(log_likelihood.max() - log_likelihood[0], 1e-12)
-    return np.asarray(np.maximum(agreement, 0.0) * np.sqrt(np.clip(share, 0.0, 1.0)))
+    alone = np.maximum(agreement, 0.0) * np.sqrt(np.clip(share, 0.0, 1.0))
+    padded = np.concatenate([alone[:1], alone, alone[-1:]])
+    return np.asarray((padded[:-2] + 2 * padded[1:-1] + padded[2:]) / 4)
 
 
 def compare(estimator: Any, rows: Any, bound: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -93,7 +107,7 @@ def compare(estimator: Any, rows: Any, bound: int, seed: int) -> tuple[np.ndarra
     with Monitor("comparing numbers of clusters", len(numbers) + 1) as monitor:
         for number in (1, *numbers):
             found = [try_halves(estimator, rows, number, seed + split) for split in range(SPLITS if number > 1 else 1)]
-            agreement.append(float(np.median([agreed for agreed, _ in found])))
+            agreement.append(float(np.mean([agreed for agreed, _ in found])))
             log_likelihood.append(float(np.mean([held_out for _, held_out in found])))
             monitor.report(log_likelihood[-1], clusters=number)
             if monitor.interrupted or is_hopeless(np.array(agreement[1:]), np.array(log_likelihood)):

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from shoal.base import check_random_state
 from shoal.errors import BadInput
+from shoal.families.distributions.registry import TABLES
 
 SAMPLERS = ("auto", "indexed", "fastex", "gibbs")
 
@@ -41,7 +42,7 @@ def check_number(name: str, value: Any, words: tuple[str, ...], *, zero: bool = 
 
 def check_prior(family: Any, smoothing: Any, background: Any) -> None:
     """Whether these pseudo-counts are a prior of the family's."""
-    if not isinstance(family, str) or family in ("mixed", "categorical", "dirichlet"):
+    if not isinstance(family, str) or family in TABLES:
         if smoothing != "auto" or background != "auto":
             raise BadInput("smoothing and background are not for tables: each column learns its own. Leave them out.")
         return

@@ -1,4 +1,4 @@
-"""Pictures of a sampled mixture: its tree of clusters, and how sure it is of their number."""
+"""Pictures of a sampled mixture: its tree of clusters, the course of its chains, and their number of clusters."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from shoal.families.hierarchy import linkage_of
-from shoal.plotting import BLUE, GREY, figure, plain_text
+from shoal.plotting import BLUE, COLORS, GREY, figure, plain_text
 
 if TYPE_CHECKING:
     from shoal.families.inspection import FittedMixture
@@ -76,4 +76,20 @@ def number_plot(model: FittedMixture) -> Any:
     axes.set_ylabel("share of samples")
     axes.set_xlim(min(numbers.min(), model.n_clusters_) - 1.5, max(numbers.max(), model.n_clusters_) + 1.5)
     axes.xaxis.get_major_locator().set_params(integer=True)
+    return drawn
+
+
+def trace_plot(model: FittedMixture) -> Any:
+    """Log joint and number of clusters by sweep, a line for each chain; of several chains, their second halves."""
+    chains = getattr(model, "diagnostics_", None)
+    drawn, (above, below) = figure(7.0, 4.2, rows=2)
+    log_joint = [model.log_joint_history_] if chains is None else chains.log_joint
+    n_clusters = [model.trace_.n_live] if chains is None else chains.n_clusters
+    for axes, series, label in ((above, log_joint, "log joint"), (below, n_clusters, "clusters")):
+        for at, values in enumerate(series):
+            axes.plot(np.arange(1, len(values) + 1), values, color=COLORS[at % len(COLORS)], linewidth=1.2)
+        axes.set_ylabel(label)
+        axes.xaxis.get_major_locator().set_params(integer=True)
+    below.yaxis.get_major_locator().set_params(integer=True)
+    below.set_xlabel("sweep" if chains is None else "sweep of the second half")
     return drawn

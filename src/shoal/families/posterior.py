@@ -8,12 +8,15 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import linear_sum_assignment
 from scipy.special import betaincinv, gammaincinv
+from scipy.stats import f
 from sklearn.base import clone
 
 from shoal.base import storable
 
 DISAGREE = 1.1  # R-hat from which chains are said to disagree (Gelman et al., 2013, section 11.4)
 DRAWS = 400
+SHARES = (np.arange(10) + 0.5) / 10  # of central intervals, whose ends are 20 quantiles
+MOST_STORED = 1_000_000  # numbers in the statistics of all kept labelings together
 # Chains learn their priors apart, so their log joints differ a little where their labels do not.
 NO_MATTER = {"log_joint": 5.0, "n_clusters": 0.2}
 
@@ -38,7 +41,7 @@ class Diagnostics(NamedTuple):
     @property
     def disagree(self) -> bool:
         """Whether the chains have not found the same distribution."""
-        return max(self.r_hat.values()) > DISAGREE
+        return max(self.r_hat.values()) > r_hat_limit(*self.log_joint.shape)
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------
@@ -82,22 +85,43 @@ def weights_of(size: np.ndarray, samples: np.ndarray | None, alpha: float, bound
     return Interval(mean, low, high)
 
 
-def means_of(family: Any, stats: Any, share: float) -> Interval:
-    """(k, d) posterior means of each feature's mean, rate, share or probability."""
+def means_of(family: Any, stats: Any, draws: list[Any], share: float) -> Interval:
+    """(k, d) posterior means of each feature's mean, rate, share or probability.
+
+    Intervals are those of the mixture over ``draws``, the statistics under each kept labeling: quantiles of the
+    posterior given each of them are put together."""
     k = len(stats.size)
     mean = np.array([family.expected(stats, cluster) for cluster in range(k)])
     every = np.arange(mean.shape[1])
-    ends = [family.interval(stats, cluster, every, share) for cluster in range(k)]
-    return Interval(mean, np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
+    if len(draws) < 2:
+        ends = [family.interval(stats, cluster, every, share) for cluster in range(k)]
+        return Interval(mean, np.array([low for low, _ in ends]), np.array([high for _, high in ends]))
+    quantiles = [
+        [end for draw in draws for inner in SHARES for end in family.interval(draw, cluster, every, inner)]
+        for cluster in range(k)
+    ]
+    low, high = np.quantile(np.array(quantiles), [(1 - share) / 2, (1 + share) / 2], axis=1, method="hazen")
+    return Interval(mean, low, high)
+
+
+def draws_of(problem: Any, samples: np.ndarray, labels: np.ndarray, k: int) -> list[Any]:
+    """Statistics under each kept labeling, its clusters matched to those of ``labels``; none where they are large."""
+    first = problem.statistics(labels, k)
+    n_stored = sum(part.nnz if sp.issparse(part) else part.size for part in first)
+    if len(samples) < 2 or n_stored * len(samples) > MOST_STORED:
+        return []
+    found = relabeled(samples, labels)
+    return [problem.statistics(np.where(sample < k, sample, -1), k) for sample in found]
 
 
 def variances_of(family: Any, stats: Any, share: float) -> Interval:
-    """(k, d) posterior means of the variances of a diagonal or spherical Gaussian, in the data's own units."""
+    """Posterior means of the variances in the data's own units: (k, d) diagonal, (k,) spherical."""
     _, mean, a, b = family.posterior(stats)
     a, unit = np.broadcast_to(a, mean.shape), family.scale**2
     tails = ((1 + share) / 2, (1 - share) / 2)
     low, high = (b / gammaincinv(a, p) * unit for p in tails)
-    return Interval(b / (a - 1) * unit, low, high)
+    found = Interval(b / (a - 1) * unit, low, high)
+    return Interval(*(part[:, 0] for part in found)) if family.spherical else found
 
 
 # --- chains -----------------------------------------------------------------------------------------------------------
@@ -116,6 +140,16 @@ def r_hat(chains: np.ndarray, least: float = 0.0) -> float:
     if within <= 0:
         return 1.0 if between <= 0 else float("inf")
     return float(np.sqrt(((half - 1) / half * within + between / half) / within))
+
+
+def r_hat_limit(n_chains: int, n_draws: int) -> float:
+    """R-hat from which chains disagree: 1.1, or where they are too short for that, what one in a hundred sets of chains
+    of independent draws exceeds."""
+    n = n_draws // 2
+    if n < 2:
+        return float("inf")
+    by_chance = np.sqrt((n - 1 + f.ppf(0.99, 2 * n_chains - 1, 2 * n_chains * (n - 1))) / n)
+    return max(DISAGREE, float(by_chance))
 
 
 def effective_sample_size(chains: np.ndarray) -> float:
@@ -143,10 +177,12 @@ def effective_sample_size(chains: np.ndarray) -> float:
     return float(min(m * n / max(total, 1 / np.log10(m * n + 10)), m * n * np.log10(m * n + 10)))
 
 
-def run_chains(estimator: Any, rows: Any, seed: int) -> tuple[Any, np.ndarray, Diagnostics]:
+def run_chains(estimator: Any, rows: Any, init: Any, known: Any, seed: int) -> tuple[Any, np.ndarray, Diagnostics]:
     """(the fit of the best log joint, samples of all with its own first, how well they agree)."""
+    links = {} if known is None else known.as_options()
     chains = [
-        clone(estimator).set_params(n_chains=1, random_state=seed + at).fit(rows) for at in range(estimator.n_chains)
+        clone(estimator).set_params(n_chains=1, init=init, random_state=seed + at).fit(rows, **links)
+        for at in range(estimator.n_chains)
     ]
     best = max(chains, key=lambda chain: chain.log_joint_)
     samples = np.concatenate([best.samples_, *(chain.samples_ for chain in chains if chain is not best)])

@@ -22,6 +22,8 @@ FITTED = (
     "typicality_",
     "agreement_",
     "samples_",
+    "draws_",
+    "known_",
     "n_features_in_",
 )
 

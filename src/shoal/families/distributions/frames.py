@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import datetime
+import decimal
 import logging
 import math
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,58 +14,68 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.errors import BadInput
-from shoal.families.distributions.columns import (
-    KINDS,
-    SEVERAL,
-    SPARSE,
-    Column,
-    category_column,
-    count_column,
-    number_column,
-    proportions_column,
-    sparse_column,
-    vector_column,
-)
+from shoal.families.distributions.columns import COLUMNS, Column
+from shoal.families.distributions.columns.base import refuse_infinite, values_for
 from shoal.validation import check_structure
 
 MOST_LEVELS = 50
-LARGEST_MEAN_COUNT, DISPERSION = 20.0, (0.5, 3.0)  # counts beyond are measured like numbers
+MOST_CODES, ROWS_PER_CODE, SPARSE_CODES = 12, 5, 4  # whole numbers that are codes: few, often, far apart
+WORDS_PER_TEXT = 3
+LARGEST_COUNT, LARGEST_MEAN_COUNT, DISPERSION = 10_000.0, 20.0, (0.5, 3.0)  # counts beyond are measured like numbers
 BETTER = 0.02  # nats a value by which log-normal must be ahead
 logger = logging.getLogger("shoal")
 
 
 def columns_of(X: Any, known: Sequence[str] | None = None) -> dict[str, Any]:
-    """The table's columns by name: float arrays, or lists with None for what is missing.
+    """The table's columns by name: float arrays, dates, or lists with None for what is missing.
 
     ``known``: the columns of the model that asks, which those of a matrix without names are taken to be.
     """
+    pairs = column_pairs(X, known)
+    names = [name for name, _ in pairs]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise BadInput(f"duplicate name {name!r} at {names.index(name)} and {at}: columns of X need one name each.")
+    lengths = {len(values) for _, values in pairs}
+    if len(lengths) > 1:
+        raise BadInput(f"the columns of X differ in length: {', '.join(map(str, sorted(lengths)))}.")
+    if not pairs or lengths == {0}:
+        raise BadInput("X has no rows or no columns; there is nothing to cluster.")
+    table = {name: values_of(values) for name, values in pairs}
+    for name, values in table.items():
+        refuse_infinite(name, values)
+    return table
+
+
+def column_pairs(X: Any, known: Sequence[str] | None) -> list[tuple[str, Any]]:
+    """(name, values) of each column of a table of any make."""
     names = None
     if hasattr(X, "vocabulary") and hasattr(X, "X"):  # a Dataset
         X, names = X.X, [str(name) for name in X.vocabulary]
     if sp.issparse(X):
         check_structure(X)
         X = X.toarray()
+    if hasattr(X, "collect") and hasattr(X, "collect_schema"):  # a lazy frame of polars
+        X = X.collect()
+    if isinstance(X, (list, tuple)) and X and all(isinstance(row, Mapping) for row in X):  # records
+        keys = dict.fromkeys(name for row in X for name in row)
+        return [(str(name), [row.get(name) for row in X]) for name in keys]
     if isinstance(X, Mapping):
-        found = {str(name): values for name, values in X.items()}
-    elif hasattr(X, "to_pydict"):  # Arrow
-        found = {str(name): values for name, values in X.to_pydict().items()}
-    elif hasattr(X, "columns") and hasattr(X, "__getitem__"):  # pandas, polars
-        found = {str(name): X[name] for name in X.columns}
-    else:
-        rows = np.asarray(X)
-        if rows.ndim != 2:
-            raise BadInput(f"X has {rows.ndim} dimensions; a table has rows and columns.")
-        names = names_of_bare(rows.shape[1], known) if names is None else names
-        found = dict(zip(names, rows.T, strict=True))
-    lengths = {len(values) for values in found.values()}
-    if len(lengths) > 1:
-        raise BadInput(f"the columns of X differ in length: {', '.join(map(str, sorted(lengths)))}.")
-    if not found or lengths == {0}:
-        raise BadInput("X has no rows or no columns; there is nothing to cluster.")
-    table = {name: values_of(values) for name, values in found.items()}
-    for name, values in table.items():
-        refuse_infinite(name, values)
-    return table
+        return [(str(name), values) for name, values in X.items()]
+    if hasattr(X, "to_pydict"):  # Arrow
+        return [(str(name), X.column(at).to_pylist()) for at, name in enumerate(X.column_names)]
+    if hasattr(X, "iloc") and hasattr(X, "columns"):  # pandas
+        return [(str(name), X.iloc[:, at]) for at, name in enumerate(X.columns)]
+    if hasattr(X, "columns") and hasattr(X, "__getitem__"):  # polars
+        return [(str(name), X[name]) for name in X.columns]
+    rows = np.asarray(X)
+    if rows.ndim != 2:
+        raise BadInput(
+            f"X has {rows.ndim} dimension{'s' * (rows.ndim != 1)}; a table has rows and columns: a DataFrame, an Arrow "
+            "table, a dict of columns, a list of records, or a matrix."
+        )
+    names = names_of_bare(rows.shape[1], known) if names is None else names
+    return list(zip(names, rows.T, strict=True))
 
 
 def names_of_bare(n_columns: int, known: Sequence[str] | None) -> list[str]:
@@ -75,14 +88,8 @@ def names_of_bare(n_columns: int, known: Sequence[str] | None) -> list[str]:
     return by_place if set(known) == set(by_place) else list(known)
 
 
-def refuse_infinite(name: str, values: Any) -> None:
-    """Infinity is neither a number to model nor a missing one."""
-    if isinstance(values, np.ndarray) and np.isinf(values).any():
-        raise BadInput(f"row {int(np.flatnonzero(np.isinf(values))[0])} of column {name!r} is infinite.")
-
-
 def values_of(values: Any) -> Any:
-    """One column: floats with NaN where it is numeric, else a list with None."""
+    """One column: floats with NaN where it is numeric, dates with NaT, else a list with None."""
     if hasattr(values, "to_numpy"):
         try:
             array = np.asarray(values.to_numpy())
@@ -92,10 +99,26 @@ def values_of(values: Any) -> Any:
         array = values if isinstance(values, np.ndarray) else object_array(values)
     if array.dtype.kind in "iuf":
         return array.astype(np.float64)
+    if array.dtype.kind == "M":
+        return array.astype("datetime64[us]")
+    if array.dtype.kind == "m":
+        return np.where(np.isnat(array), np.nan, array / np.timedelta64(1, "D"))
     items = [None if is_missing(value) else value for value in array.tolist()]
-    if all(value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) for value in items):
+    known = [value for value in items if value is not None]
+    if known and all(isinstance(value, datetime.date) for value in known):
+        return np.array([np.datetime64("NaT") if value is None else as_datetime(value) for value in items], "M8[us]")
+    if known and all(isinstance(value, datetime.timedelta) for value in known):
+        return np.array([np.nan if value is None else value / datetime.timedelta(days=1) for value in items])
+    if all(isinstance(value, (numbers.Real, decimal.Decimal)) and not isinstance(value, bool) for value in known):
         return np.array([np.nan if value is None else float(value) for value in items])
     return items
+
+
+def as_datetime(value: Any) -> np.datetime64:
+    """A date or time, in UTC where it has a time zone."""
+    if getattr(value, "tzinfo", None) is not None:
+        value = value.astimezone(datetime.UTC).replace(tzinfo=None)
+    return np.datetime64(value, "us")
 
 
 def object_array(values: Sequence[Any]) -> np.ndarray:
@@ -111,92 +134,95 @@ def is_missing(value: Any) -> bool:
     return isinstance(value, float) and math.isnan(value)
 
 
+# --- families ---------------------------------------------------------------------------------------------------------
+
+
 def guess_family(name: str, values: Any) -> str:
     """The family that suits a column."""
     if isinstance(values, np.ndarray):
-        known = values[~np.isnan(values)]
-        distinct = np.unique(known)
-        if len(distinct) <= 2:
-            return "categorical"
-        with np.errstate(over="ignore", invalid="ignore"):  # of huge values, which are no counts
-            mean, variance, spread = known.mean(), known.var(), known.std()
-        whole = bool((known == np.rint(known)).all() and known.min() >= 0)
-        if whole and 0 < mean <= LARGEST_MEAN_COUNT and DISPERSION[0] <= variance / mean <= DISPERSION[1]:
-            return "poisson"
-        if known.min() > 0:
-            logs = np.log(known)
-            gain = np.log(spread) - np.log(max(logs.std(), 1e-300)) - logs.mean()
-            if gain > BETTER:
-                return "lognormal"
-        return "gaussian"
-    known_items = [value for value in values if value is not None]
-    if any(isinstance(value, (list, tuple, set, frozenset, np.ndarray)) for value in known_items):
+        return "date" if values.dtype.kind == "M" else guess_of_numbers(values[~np.isnan(values)])
+    known = [value for value in values if value is not None]
+    if any(isinstance(value, (list, tuple, set, frozenset, np.ndarray)) for value in known):
         return "multinomial"
-    n_levels = len({str(value) for value in known_items})
-    if n_levels > MOST_LEVELS and 2 * n_levels > len(known_items):
-        raise BadInput(
-            f"column {name!r} has {n_levels} different texts in {len(known_items)} rows, so it tells rows apart rather "
-            "than groups. Leave it out, or name the columns to use: family={'column': 'categorical', ...}."
-        )
-    return "categorical"
+    n_levels = len({str(value) for value in known})
+    if n_levels <= MOST_LEVELS or 2 * n_levels <= len(known):
+        return "categorical"
+    if are_sentences(known):
+        return "multinomial"
+    advice = "Leave it out, or pass family={'*': 'auto', " + repr(name) + ": None} to have it left out"
+    if all(is_number(value) for value in known):
+        advice = "Its texts are numbers: convert them (pandas.to_numeric)"
+    raise BadInput(
+        f"column {name!r} has {n_levels} different texts in {len(known)} rows, so it tells rows apart rather than "
+        f"groups. {advice}."
+    )
 
 
-def make_columns(table: Mapping[str, Any], families: Mapping[Any, str] | None) -> list[Column]:
+def guess_of_numbers(known: np.ndarray) -> str:
+    """The family of numbers without missing ones."""
+    distinct = np.unique(known)
+    if len(distinct) <= 2:
+        return "categorical"
+    whole = bool((known == np.rint(known)).all())
+    few = len(distinct) <= MOST_CODES and len(known) >= ROWS_PER_CODE * len(distinct)
+    if whole and few and distinct[-1] - distinct[0] >= SPARSE_CODES * len(distinct):
+        return "categorical"  # a few whole numbers far apart are codes, not amounts
+    if whole and distinct[0] >= 0 and distinct[-1] <= LARGEST_COUNT:
+        mean, variance = known.mean(), known.var()
+        if mean <= LARGEST_MEAN_COUNT and DISPERSION[0] <= variance / mean <= DISPERSION[1]:
+            return "poisson"
+    if distinct[0] > 0:
+        scaled, logs = known / distinct[-1], np.log(known)
+        gain = np.log(scaled.std()) - np.log(max(logs.std(), 1e-300)) - (logs - np.log(distinct[-1])).mean()
+        if gain > BETTER:
+            return "lognormal"
+    return "gaussian"
+
+
+def are_sentences(known: list[Any]) -> bool:
+    """Whether these are texts of several words that they share."""
+    if not all(isinstance(value, str) for value in known):
+        return False
+    words = [word for value in known for word in value.split()]
+    return len(words) >= WORDS_PER_TEXT * len(known) and 2 * len(set(words)) <= len(words)
+
+
+def is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def make_columns(table: Mapping[str, Any], families: Mapping[Any, str | None] | None) -> list[Column]:
     """The columns to be modeled: all, with families guessed, or those named."""
-    if families is None:
-        families = {name: guess_family(name, values) for name, values in table.items()}
-        logger.info("families: %s", ", ".join(f"{name} {family}" for name, family in families.items()))
-    return [make_column(table, sources, family) for sources, family in families.items()]
+    wanted = {"*": "auto"} if families is None else dict(families)
+    others = wanted.pop("*", None)
+    named = {str(part) for sources in wanted for part in ([sources] if isinstance(sources, str) else sources)}
+    if others is not None:
+        wanted |= {name: others for name in table if name not in named}
+    chosen = {sources: family for sources, family in wanted.items() if family is not None}
+    for name, family in chosen.items():
+        if family == "auto" and name in table:
+            chosen[name] = guess_family(name, table[name])
+    if "auto" in wanted.values():
+        logger.info("families: %s", ", ".join(f"{name} {family}" for name, family in chosen.items()))
+    if not chosen:
+        raise BadInput("family names no column; give at least one, or '*': 'auto' for all.")
+    return [make_column(table, sources, str(family)) for sources, family in chosen.items()]
 
 
 def make_column(table: Mapping[str, Any], sources: Any, family: str) -> Column:
     """One column (a name), or several with one distribution (a tuple of names)."""
-    if family not in KINDS:
-        raise BadInput(f"the family of column {sources!r} is {family!r}; choose one of {', '.join(map(repr, KINDS))}.")
     names = [str(name) for name in sources] if isinstance(sources, (tuple, list)) else [str(sources)]
     missing = [name for name in names if name not in table]
     if missing:
         raise BadInput(f"there is no column {missing[0]!r} in X, which has {', '.join(map(repr, table))}.")
-    if family in SEVERAL:
-        name = ", ".join(names)
-        rows = np.column_stack([numbers(part, table[part], family) for part in names])
-        if family == "dirichlet":
-            return proportions_column(name, names, rows)
-        return vector_column(name, family, names, rows)
-    if len(names) > 1:
+    if family not in COLUMNS:
+        known = ", ".join(map(repr, (*COLUMNS, "auto")))
+        raise BadInput(f"the family of column {sources!r} is {family!r}; choose one of {known}.")
+    column = COLUMNS[family]
+    if len(names) > 1 and not column.is_joint:
         raise BadInput(f"family {family!r} takes one column, not {len(names)}: {', '.join(names)}.")
-    name, values = names[0], table[names[0]]
-    if family in SPARSE:
-        return sparse_column(name, family, lists(name, values))
-    if family == "categorical":
-        return category_column(name, categories(values))
-    if family == "poisson":
-        return count_column(name, numbers(name, values, family))
-    return number_column(name, family, numbers(name, values, family))
-
-
-def numbers(name: str, values: Any, family: str) -> np.ndarray:
-    """A column of floats, with NaN for what is missing."""
-    if not isinstance(values, np.ndarray):
-        try:
-            values = np.array([np.nan if value is None else float(value) for value in values])
-        except (TypeError, ValueError):
-            raise BadInput(
-                f"column {name!r} holds values that are no numbers; family {family!r} needs numbers."
-            ) from None
-    refuse_infinite(name, values)  # of numbers written as text
-    return np.asarray(values)
-
-
-def categories(values: Any) -> list[Any]:
-    """A column of names, with None for what is missing."""
-    if isinstance(values, np.ndarray):
-        return [None if np.isnan(value) else f"{value:g}" for value in values]
-    return list(values)
-
-
-def lists(name: str, values: Any) -> list[Any]:
-    """A column of lists, with None for what is missing; text is split at blanks."""
-    if isinstance(values, np.ndarray):
-        raise BadInput(f"column {name!r} holds numbers; a family of words or sets needs lists or text.")
-    return [value.split() if isinstance(value, str) else value for value in values]
+    return column.learn(", ".join(names), names, values_for(column, table, names))

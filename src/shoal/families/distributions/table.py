@@ -12,16 +12,13 @@ import numpy as np
 
 from shoal.base import storable
 from shoal.errors import BadInput, CannotMerge
-from shoal.families.distributions.columns import (
-    KINDS,
-    SEVERAL,
-    SPARSE,
-    Column,
-    log_shares,
-)
+from shoal.families.distributions.columns import COLUMNS, Column, Imputed
+from shoal.families.distributions.columns.base import values_for
+from shoal.families.distributions.columns.categories import ListsColumn
+from shoal.families.distributions.columns.vectors import VectorsColumn
 from shoal.families.distributions.counts import Best, best_of
-from shoal.families.distributions.frames import categories, columns_of, lists, make_columns, numbers
-from shoal.families.kernels.column_kernels import NUMBER, VECTOR, WHITENED, Layout, Table
+from shoal.families.distributions.frames import columns_of, make_columns
+from shoal.families.kernels.column_kernels import Layout, Table
 from shoal.families.kernels.table_kernels import (
     fill_stats,
     left_out_table,
@@ -88,10 +85,8 @@ class TableFamily:
         """Columns and priors that suit a table; ``families``: by column, or None to guess them."""
         table = columns_of(X)
         if isinstance(families, str):
-            if families in SEVERAL:
-                families = {tuple(table): families}
-            elif families in KINDS:
-                families = dict.fromkeys(table, families)
+            joint = COLUMNS[families].is_joint
+            families = {tuple(table): families} if joint else dict.fromkeys(table, families)
         return cls(make_columns(table, families))
 
     def encode(self, X: Any) -> TableRows:
@@ -105,18 +100,18 @@ class TableFamily:
         dense, present = [np.zeros((n, 0))], np.zeros((n, len(self.columns)), np.bool_)
         starts, features, counts, first = [], [], [], 0
         for at, column in enumerate(self.columns):
-            if column.family in SPARSE:
-                found = encode_sparse(column, lists(column.name, table[column.sources[0]]))
+            values = values_for(column, table, column.sources)
+            if isinstance(column, ListsColumn):
+                found = column.encode_lists(values)
                 present[:, at] = found[0]
-                starts.append(found[1][:-1] + first)
+                starts += [found[1][:-1] + first, found[1][1:] + first]
                 features.append(found[2])
                 counts.append(found[3])
                 first += len(found[2])
-                starts.append(found[1][1:] + first - len(found[2]))
             else:
-                values = encode_dense(column, table)
-                present[:, at] = ~np.isnan(values).any(axis=1)
-                dense.append(np.where(present[:, [at]], values, 0.0))
+                encoded = column.encode(values)
+                present[:, at] = ~np.isnan(encoded).any(axis=1)
+                dense.append(np.where(present[:, [at]], encoded, 0.0))
         bounds = np.column_stack(starts).astype(np.int64) if starts else np.zeros((n, 0), np.int64)
         return TableRows(
             Table(
@@ -128,8 +123,8 @@ class TableFamily:
 
     def layout(self) -> Layout:
         """Where kernels find the columns."""
-        dense = [0 if column.family in SPARSE else column.width for column in self.columns]
-        is_sparse = np.array([column.family in SPARSE for column in self.columns], np.bool_)
+        dense = [0 if column.is_sparse else column.width for column in self.columns]
+        is_sparse = np.array([column.is_sparse for column in self.columns], np.bool_)
         priors = [column.hyperparameters() for column in self.columns]
         return Layout(
             np.array([column.kind for column in self.columns], np.int64), offsets(dense),
@@ -165,7 +160,7 @@ class TableFamily:
         """(n,) what turns densities of encoded values into those of the table's own."""
         layout, out = self.layout(), np.zeros(len(X))
         for at, column in enumerate(self.columns):
-            if column.family not in SPARSE:
+            if not column.is_sparse:
                 values = X.table.values[:, layout.value[at] : layout.value[at + 1]]
                 out += np.where(X.table.present[:, at], column.log_jacobian(values), 0.0)
         return out
@@ -207,95 +202,117 @@ class TableFamily:
         return np.asarray(self.log_marginals(stats).sum(axis=1))
 
     def n_parameters(self) -> int:
-        """Free parameters of one cluster; a covariance that all share is not counted."""
-        d = {"gaussian": 2, "lognormal": 2, "poisson": 1}
-        total = 0
-        for column in self.columns:
-            n = len(column.levels)
-            own = {"full": n + n * (n + 1) // 2, "categorical": n - 1, "multinomial": n - 1}
-            total += d.get(column.family, own.get(column.family, n))
-        return total
+        """Free parameters of one cluster."""
+        return sum(column.n_parameters for column in self.columns)
+
+    def n_shared_parameters(self) -> int:
+        """Free parameters that all clusters share."""
+        return sum(column.n_shared_parameters for column in self.columns)
+
+    # --- what clusters say of columns ---------------------------------------------------------------------------------
+
+    def parts(self, stats: TableStats, at: int) -> list[np.ndarray]:
+        """Each cluster's statistics of one column."""
+        bounds = self.layout().stat
+        return list(stats.sums[:, bounds[at] : bounds[at + 1]])
+
+    def labels(self) -> list[str]:
+        """What the entries of `means` are called, in the order of columns."""
+        return [label for column in self.columns for label in column.labels()]
 
     def means(self, stats: TableStats) -> np.ndarray:
         """(k, entries) posterior means of numbers, rates and shares."""
-        from shoal.families.distributions import descriptions as say
-
-        return np.array([
-            np.concatenate([
-                say.posterior_mean(column, say.column_stats(self, stats, cluster, at), self, at)
-                for at, column in enumerate(self.columns)
-            ])
-            for cluster in range(len(stats.size))
+        return np.hstack([
+            [column.mean_of(part) for part in self.parts(stats, at)] for at, column in enumerate(self.columns)
         ])  # fmt: skip
+
+    def expected(self, stats: TableStats, cluster: int) -> np.ndarray:
+        """(entries,) of one cluster."""
+        return np.asarray(self.means(TableStats(*(part[[cluster]] for part in stats)))[0])
+
+    def covariance_column(self) -> int | None:
+        """Which column is of vectors, if just one is."""
+        vectors = [at for at, column in enumerate(self.columns) if isinstance(column, VectorsColumn)]
+        return vectors[0] if len(vectors) == 1 else None
+
+    def _vectors(self, stats: TableStats) -> tuple[VectorsColumn, list[np.ndarray]]:
+        """The column of vectors, and its statistics: of one cluster where the covariance is that of all."""
+        at = self.covariance_column()
+        assert at is not None
+        column, parts = self.columns[at], self.parts(stats, at)
+        assert isinstance(column, VectorsColumn)
+        return column, parts[:1] if column.is_tied else parts
 
     def covariances(self, stats: TableStats) -> np.ndarray:
         """Of the one column of vectors there is: (k, d, d), or (d, d) where it is tied."""
-        from shoal.families.distributions import descriptions as say
+        column, parts = self._vectors(stats)
+        found = np.array([column.covariance_of(part) for part in parts])
+        return np.asarray(found[0] if column.is_tied else found)
 
-        vectors = [(at, column) for at, column in enumerate(self.columns) if column.family in ("full", "tied")]
-        if len(vectors) != 1:
-            raise AttributeError("covariances_ are of tables with one column of vectors ('full' or 'tied').")
-        at, column = vectors[0]
-        parts = [say.column_stats(self, stats, cluster, at) for cluster in range(len(stats.size))]
-        lower = [column.spread[:, None] * say.vector_posterior(column, part)[1] for part in parts]
-        found = np.array([one @ one.T for one in lower])
-        return found[0] if column.family == "tied" else found
-
-    # --- what cards say -----------------------------------------------------------------------------------------------
+    def covariance_interval(self, stats: TableStats, share: float, n_draws: int) -> tuple[np.ndarray, np.ndarray]:
+        """(low, high) of `covariances`, by draws from the inverse Wishart posterior."""
+        rng = np.random.default_rng(0)
+        column, parts = self._vectors(stats)
+        draws = [column.covariance_draws(part, len(stats.size), n_draws, rng) for part in parts]
+        low, high = np.quantile(np.array(draws), [(1 - share) / 2, (1 + share) / 2], axis=1)
+        return (low[0], high[0]) if column.is_tied else (low, high)
 
     def salient(self, stats: TableStats, cluster: int, n: int) -> tuple[np.ndarray, np.ndarray, str]:
         """(numbers of entries, their means, meaning): those furthest from all rows first."""
-        from shoal.families.distributions import descriptions as say
-
-        whole = TableStats(stats.size.sum(keepdims=True), stats.sums.sum(axis=0, keepdims=True))
-        scores, means = [], []
-        for at, column in enumerate(self.columns):
-            part, rest = say.column_stats(self, stats, cluster, at), say.column_stats(self, whole, 0, at)
-            scores.append(say.salience(column, part, rest, self, at))
-            means.append(say.posterior_mean(column, part, self, at))
+        whole = whole_table(stats)
+        scores = [
+            column.salience(self.parts(stats, at)[cluster], self.parts(whole, at)[0])
+            for at, column in enumerate(self.columns)
+        ]
         best = np.argsort(-np.concatenate(scores), kind="stable")[:n]
-        return best, np.concatenate(means)[best], "mean, rate or share in the cluster"
+        return best, self.expected(stats, cluster)[best], "mean, rate or share in the cluster"
+
+    def sentence(self, stats: TableStats, cluster: int, at: int) -> str:
+        """What a card says of a cluster's rows in one column."""
+        return self.columns[at].sentence(self.parts(stats, at)[cluster], self.parts(whole_table(stats), at)[0])
 
     def interval(self, stats: TableStats, cluster: int, features: np.ndarray, share: float) -> tuple[Any, Any]:
         """Central credible interval of the entries' means."""
-        from shoal.families.distributions import descriptions as say
-
-        ends = [
-            say.interval_of(column, say.column_stats(self, stats, cluster, at), share)
-            for at, column in enumerate(self.columns)
-        ]
-        return tuple(np.concatenate([end[side] for end in ends])[features] for side in range(2))  # type: ignore[return-value]
+        ends = [column.interval_of(self.parts(stats, at)[cluster], share) for at, column in enumerate(self.columns)]
+        low, high = (np.concatenate([end[side] for end in ends])[features] for side in range(2))
+        return low, high
 
     def draw(self, stats: TableStats, cluster: int, n: int, lengths: np.ndarray, rng: Any) -> dict[str, Any]:
         """``n`` new rows of a cluster, as columns by name."""
-        from shoal.families.distributions import descriptions as say
-
         drawn: dict[str, Any] = {}
         for at, column in enumerate(self.columns):
-            values = say.draw_column(column, say.column_stats(self, stats, cluster, at), n, lengths, rng)
+            values = column.draw(self.parts(stats, at)[cluster], n, lengths, rng)
             if len(column.sources) > 1:
                 drawn |= {source: values[:, part] for part, source in enumerate(column.sources)}
             else:
-                drawn[column.sources[0]] = values
+                drawn[column.sources[0]] = values[:, 0] if column.is_joint else values
         return drawn
+
+    def impute(self, stats: TableStats, X: TableRows, memberships: np.ndarray, share: float) -> dict[str, Imputed]:
+        """By column, what its missing values are likely to be."""
+        found = {}
+        for at, column in enumerate(self.columns):
+            rows = np.flatnonzero(~X.table.present[:, at])
+            if rows.size:
+                found[column.name] = column.impute(rows, self.parts(stats, at), memberships[rows], share)
+        return {name: imputed for name, imputed in found.items() if imputed is not None}
 
     def averaged(self, other: TableFamily, share: float) -> TableFamily:
         """The prior of two models together, in the encoding of this one."""
         if len(self.columns) != len(other.columns):
             raise CannotMerge(f"one table has {len(self.columns)} modeled columns, the other {len(other.columns)}.")
-        for ours, theirs in zip(self.columns, other.columns, strict=True):
-            check_same_kind(ours, theirs)
-        pairs = zip(self.columns, other.columns, strict=True)
+        pairs = list(zip(self.columns, other.columns, strict=True))
+        for ours, theirs in pairs:
+            ours.check_mergeable(theirs)
         return replace(self, columns=[replace(a, scale=(1 - share) * a.scale + share * b.scale) for a, b in pairs])
 
     def converted(self, other: TableFamily, stats: TableStats) -> TableStats:
         """Statistics in the encoding of another family of the same columns, in the encoding of this one."""
-        layout, sums = self.layout(), stats.sums.copy()
-        for at, (ours, theirs) in enumerate(zip(self.columns, other.columns, strict=True)):
-            if ours.kind in (NUMBER, VECTOR):
-                part = slice(layout.stat[at], layout.stat[at + 1])
-                sums[:, part] = moved_stats(ours, theirs, sums[:, part])
-        return stats._replace(sums=sums)
+        moved = [
+            ours.converted(theirs, np.array(self.parts(stats, at)))
+            for at, (ours, theirs) in enumerate(zip(self.columns, other.columns, strict=True))
+        ]
+        return stats._replace(sums=np.hstack(moved))
 
     def grown(self, n_features: int) -> TableFamily:
         return self
@@ -324,83 +341,10 @@ class TableScorer(NamedTuple):
         return best_of(self.all(X), most, empty[:, 0] + self.family.log_jacobian(X))
 
 
-# --- encoding ---------------------------------------------------------------------------------------------------------
-
-
 def offsets(widths: list[int]) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(widths)]).astype(np.int64)
 
 
-def encode_dense(column: Column, table: dict[str, Any]) -> np.ndarray:
-    """(n, width) encoded values, NaN where missing."""
-    if column.family == "categorical":
-        place = {level: at for at, level in enumerate(column.levels)}
-        found = categories(table[column.sources[0]])
-        # A category that the model has not seen says nothing about which cluster the row is in.
-        return np.array([[np.nan if value is None else place.get(str(value), np.nan)] for value in found])
-    rows = np.column_stack([numbers(source, table[source], column.family) for source in column.sources])
-    if column.family == "dirichlet":
-        return log_shares(column, rows)
-    if column.family == "poisson":
-        wrong = np.flatnonzero((rows[:, 0] < 0) | (rows[:, 0] != np.rint(rows[:, 0])) & ~np.isnan(rows[:, 0]))
-        if wrong.size:
-            raise BadInput(f"row {wrong[0]} of column {column.name!r} is {rows[wrong[0], 0]:g}, which is no count.")
-        return rows
-    if column.family == "lognormal" and (rows <= 0).any():
-        at = int(np.flatnonzero(rows[:, 0] <= 0)[0])
-        raise BadInput(f"row {at} of column {column.name!r} is 0 or less; 'lognormal' needs positive numbers.")
-    standard = column.standardized(rows)
-    return standard @ column.whiten.T if column.family == "tied" else standard
-
-
-def encode_sparse(column: Column, values: list[Any]) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """(present, starts, features, counts); words that the model has not seen are left out."""
-    place = {word: at for at, word in enumerate(column.levels)}
-    starts, features, counts = [0], [], []
-    for row in values:
-        found: dict[int, float] = {}
-        for word in () if row is None else row:
-            at = place.get(str(word))
-            if at is not None:
-                found[at] = found.get(at, 0.0) + 1.0
-        features += sorted(found)
-        counts += [found[at] for at in sorted(found)]
-        starts.append(len(features))
-    present = np.array([row is not None for row in values], np.bool_)
-    return present, np.array(starts, np.int64), np.array(features, np.int64), np.array(counts, np.float64)
-
-
-def check_same_kind(ours: Column, theirs: Column) -> None:
-    """Refuse to merge columns whose statistics cannot be brought to one encoding."""
-    if (ours.name, ours.family) != (theirs.name, theirs.family):
-        raise CannotMerge(
-            f"column {ours.name!r} is {ours.family} here and {theirs.name!r} is {theirs.family} there. Name the same "
-            "families for both fits."
-        )
-    if ours.levels != theirs.levels:
-        raise CannotMerge(
-            f"column {ours.name!r} has other categories in the two models; fit the second with partial_fit."
-        )
-    if ours.kind == WHITENED and not (
-        np.array_equal(ours.whiten, theirs.whiten)
-        and np.array_equal(ours.center, theirs.center)
-        and np.array_equal(ours.spread, theirs.spread)
-    ):
-        raise CannotMerge(
-            f"the covariance that all clusters share in {ours.name!r} was estimated from other rows; fit the second "
-            "model with partial_fit."
-        )
-
-
-def moved_stats(ours: Column, theirs: Column, stats: np.ndarray) -> np.ndarray:
-    """(k, s) counts, sums and products of numbers standardized by one column, as if by another."""
-    scale, shift = theirs.spread / ours.spread, (theirs.center - ours.center) / ours.spread
-    d = len(scale)
-    n, total = stats[:, :1], stats[:, 1 : 1 + d]
-    products = stats[:, 1 + d :].reshape(len(stats), d, d)
-    moved = scale * total
-    cross = moved[:, :, None] * shift[None, None, :]
-    products = (
-        scale[:, None] * scale * products + cross + cross.transpose(0, 2, 1) + n[:, :, None] * shift[:, None] * shift
-    )
-    return np.hstack([n, moved + n * shift, products.reshape(len(stats), d * d)])
+def whole_table(stats: TableStats) -> TableStats:
+    """All clusters as one."""
+    return TableStats(stats.size.sum(keepdims=True), stats.sums.sum(axis=0, keepdims=True))

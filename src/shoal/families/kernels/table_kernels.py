@@ -116,12 +116,10 @@ def draw_by_scores(scores, empty_score, best, state):
 
 
 @kernel
-def gibbs_table(layout, table, prior, clusters, fixed, first, last, state, tally, scores):
-    """One visit to each of the rows first .. last - 1. Rows that are `fixed` stay where they are."""
+def gibbs_table(layout, table, prior, clusters, first, last, state, tally, scores):
+    """One visit to each of the rows first .. last - 1."""
     k = len(clusters.size)
     for row in range(first, last):
-        if fixed[row]:
-            continue
         own = clusters.labels[row]
         clusters.size[own] -= 1
         shift_row(layout, table, row, -1, clusters.stats[own], clusters.kept[own])

@@ -45,7 +45,7 @@ class CountChain:
         self.items, self.prior, self.n_clusters = items, prior, k
         self.random = new_state(seed)
         self.tally = np.zeros(N_TALLIES, np.int64)
-        self.n_sweeps = 0
+        self.n_sweeps, self.runs = 0, [(0, n)]  # runs: the rows that a sweep visits
         self.n_moved = n
         self.is_rebuilt = False  # whether nothing has moved since the last rebuild
         self.longest_room = ROOM * (int(np.diff(items.ptr).max(initial=0)) + 1)
@@ -127,11 +127,11 @@ class CountChain:
         else:
             rebuild_empty(self.clusters)
         self.tally[:] = 0
-        at, n = 0, len(self.labels)
-        while at < n:
-            at = self.visit(at, n)
-            if at < n:
-                self.rebuild(list_empty=False)
+        for first, last in self.runs:
+            while first < last:
+                first = self.visit(first, last)
+                if first < last:
+                    self.rebuild(list_empty=False)
         self.n_sweeps += 1
         self.is_rebuilt = False
         proposed, moved, listed, scored, skipped = (int(value) for value in self.tally)

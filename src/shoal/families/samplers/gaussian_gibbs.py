@@ -19,6 +19,7 @@ class GaussianChain:
         (n, d), k = X.shape, n_clusters
         self.X, self.prior, self.n_clusters = X, prior, k
         self.random, self.tally, self.n_sweeps = new_state(seed), np.zeros(5, np.int64), 0
+        self.runs = [(0, n)]  # the rows that a sweep visits
         self.is_rebuilt = False  # whether nothing has moved since the last rebuild
         self.clusters = GaussClusters(
             np.zeros(n, np.int32), np.zeros(k, np.int64), np.zeros((k, d)), np.zeros((k, d)), np.zeros(k), np.zeros(k),
@@ -62,7 +63,8 @@ class GaussianChain:
         """Nothing is tuned to the chain's past."""
 
     def visit(self) -> None:
-        gibbs_gauss(self.X, self.prior, self.clusters, 0, len(self.X), self.random, self.tally, self.work)
+        for first, last in self.runs:
+            gibbs_gauss(self.X, self.prior, self.clusters, first, last, self.random, self.tally, self.work)
 
     def log_marginals(self, prior: GaussPrior | None = None) -> np.ndarray:
         out = np.zeros(self.n_clusters)

@@ -44,12 +44,15 @@ def first_labels(problem: Any, init: Any, sampler: str, seed: int, *, split_merg
     return (random_labels(problem, seed) if init == "random" else problem.first_labels(seed)), False
 
 
+def predicted_labels(init: Any, X: Any) -> Any:
+    """``init``, or where that is a fitted model of any kind, the labels it gives the rows."""
+    return np.unique(init.predict(X), return_inverse=True)[1] if hasattr(init, "predict") else init
+
+
 def given_labels(problem: Any, init: Any) -> np.ndarray:
-    """Labels that the user gives, or those that a fitted model of any kind gives the rows."""
-    labels = np.asarray(init.predict(problem.X) if hasattr(init, "predict") else init)
+    """Labels that the user gives."""
+    labels = np.asarray(init)
     n, k = problem.n_rows, problem.settings.n_clusters
-    if hasattr(init, "predict"):
-        labels = np.unique(labels, return_inverse=True)[1]
     if labels.shape != (n,) or labels.dtype.kind not in "iub" or labels.min() < 0 or labels.max() >= k:
         found = f" from {labels.min()} to {labels.max()}" if labels.size and labels.dtype.kind in "iufb" else ""
         raise BadInput(

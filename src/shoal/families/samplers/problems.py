@@ -25,8 +25,12 @@ def make_problem(rows: Any, settings: Settings) -> Any:
     return GaussianProblem(rows, settings)
 
 
-def choose_sampler(problem: Any, sampler: str, parallel: bool) -> str:
-    """The sampler asked for, or the cheapest."""
+def choose_sampler(problem: Any, sampler: str, parallel: bool, constrained: bool) -> str:
+    """The sampler asked for, or the cheapest. With known labels or links only one can pass over rows."""
+    if constrained:
+        if sampler not in ("auto", "gibbs") or parallel:
+            raise BadInput("y, must_link and cannot_link are for sampler='gibbs' (or 'auto') without parallel=True.")
+        return "gibbs"
     if sampler != "auto":
         if parallel and sampler != "indexed":
             raise BadInput(f"parallel=True is for sampler='indexed' or 'auto', not for {sampler!r}. Leave it out.")

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from shoal.base import storable
+from shoal.families.samplers.constraints import Constraints
 from shoal.progress import Monitor
 
 ADAPTED_AT_ONCE, SWEEPS_BETWEEN = 4, 3  # the first sweeps adapt one by one, later ones every few
@@ -84,7 +85,7 @@ class Trace:
             self.samples.append(chain.labels.copy())
 
 
-def prepare(problem: Problem, chain: Chain, schedule: Schedule) -> None:
+def prepare(problem: Problem, chain: Chain, schedule: Schedule, constraints: Constraints | None = None) -> None:
     """What comes before the next sweep."""
     if chain.n_sweeps >= schedule.burn_in:
         chain.freeze_adaptation()
@@ -93,17 +94,23 @@ def prepare(problem: Problem, chain: Chain, schedule: Schedule) -> None:
             chain.rebuild()  # moves and learning sum over tables, whose order is no part of the chain's state
         if schedule.split_merge and chain.n_sweeps > 0:
             problem.split_merge(chain)
+            if constraints is not None:
+                constraints.repair(problem, chain)
         problem.learn(chain)
 
 
-def run(problem: Problem, chain: Chain, trace: Trace, schedule: Schedule) -> bool:
+def run(
+    problem: Problem, chain: Chain, trace: Trace, schedule: Schedule, constraints: Constraints | None = None
+) -> bool:
     """Sweep to the end of the schedule; whether it was interrupted."""
     with Monitor("sampling", schedule.n_sweeps - chain.n_sweeps) as monitor:
         while monitor.running:
             sweep = chain.n_sweeps
-            prepare(problem, chain, schedule)
+            prepare(problem, chain, schedule, constraints)
             began = time.perf_counter()
             facts = chain.sweep()
+            if constraints is not None:
+                constraints.visit(problem, chain)
             seconds = time.perf_counter() - began
             log_joint = chain.log_joint()
             trace.record(chain, log_joint, schedule, sweep)

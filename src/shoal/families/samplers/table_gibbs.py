@@ -14,14 +14,12 @@ from shoal.families.samplers.count_chain import SweepFacts, log_labels
 
 
 class TableChain:
-    """Labels, statistics and random state; a sweep draws every label from its exact conditional. Rows that are
-    ``fixed`` keep theirs."""
+    """Labels, statistics and random state; a sweep draws every label from its exact conditional."""
 
-    def __init__(
-        self, rows: TableRows, family: TableFamily, prior: LabelPrior, n_clusters: int, *, seed: int, fixed: np.ndarray
-    ) -> None:
+    def __init__(self, rows: TableRows, family: TableFamily, prior: LabelPrior, n_clusters: int, *, seed: int) -> None:
         n, k = len(rows), n_clusters
-        self.rows, self.family, self.prior, self.n_clusters, self.fixed = rows, family, prior, k, fixed
+        self.rows, self.family, self.prior, self.n_clusters = rows, family, prior, k
+        self.runs = [(0, n)]  # the rows that a sweep visits
         self.layout = family.layout()
         self.random, self.tally, self.n_sweeps = new_state(seed), np.zeros(5, np.int64), 0
         self.is_rebuilt = False
@@ -57,10 +55,11 @@ class TableChain:
         if not self.is_rebuilt:
             self.rebuild()
         self.tally[:] = 0
-        gibbs_table(
-            self.layout, self.rows.table, self.prior, self.clusters, self.fixed, 0, len(self.labels), self.random,
-            self.tally, self.scores,
-        )  # fmt: skip
+        for first, last in self.runs:
+            gibbs_table(
+                self.layout, self.rows.table, self.prior, self.clusters, first, last, self.random, self.tally,
+                self.scores,
+            )  # fmt: skip
         self.is_rebuilt = False
         self.n_sweeps += 1
         proposed, moved, listed, scored, skipped = (int(value) for value in self.tally)

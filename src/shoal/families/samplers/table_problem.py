@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from shoal.families.distributions.columns import SPARSE, Column, whitening
+from shoal.families.distributions.columns import Column
+from shoal.families.distributions.columns.base import LEAST_SCALE
 from shoal.families.distributions.table import TableFamily, TableRows, TableStats
-from shoal.families.kernels.column_kernels import CATEGORY, COUNT, NUMBER, VECTOR
 from shoal.families.kernels.random_kernels import new_state
 from shoal.families.kernels.seeding_kernels import lloyd_steps, nearest_centers, seed_centers
 from shoal.families.kernels.table_kernels import LabelPrior, column_marginals, part_table
@@ -18,7 +18,7 @@ from shoal.families.samplers.gaussian_problem import label_gain, nearest_pairs
 from shoal.families.samplers.hyperparameters import learn_alpha, learn_process
 from shoal.families.samplers.table_gibbs import TableChain
 
-STEP, LEAST_SCALE, MOST_VARIANCE = 1.4, 1e-3, 10.0
+STEP = 1.4
 LEAST_SPLIT, PARTINGS, SEEDING_STEPS = 4, 2, 50
 
 
@@ -28,7 +28,6 @@ class TableProblem:
     def __init__(self, X: TableRows, settings: Settings) -> None:
         self.settings, self.X = settings, X
         self.family: TableFamily = X.family
-        self.fixed = np.zeros(len(self.X), np.bool_)
         start = 1.0 if settings.weights == "dirichlet_process" else 0.1
         self.concentration = start if settings.concentration == "learn" else float(settings.concentration)
 
@@ -48,7 +47,7 @@ class TableProblem:
         )
 
     def chain(self, sampler: str, seed: int) -> TableChain:
-        return TableChain(self.X, self.family, self.prior, self.settings.n_clusters, seed=seed, fixed=self.fixed)
+        return TableChain(self.X, self.family, self.prior, self.settings.n_clusters, seed=seed)
 
     def begin(self, chain: TableChain, labels: np.ndarray) -> None:
         chain.set_labels(labels)
@@ -84,9 +83,8 @@ class TableProblem:
                 for at, column in enumerate(self.family.columns)
             ]
             self.family = replace(self.family, columns=columns)
-            for at, column in enumerate(columns):
-                if column.family == "tied":
-                    self._whiten(chain.labels, at)
+            for at in range(len(columns)):
+                self._adapt(chain.labels, at)
         if self.settings.concentration == "learn":
             learner = learn_process if self.settings.weights == "dirichlet_process" else learn_alpha
             self.concentration = learner(chain.clusters.size, self.concentration)
@@ -95,8 +93,7 @@ class TableProblem:
     def _scale(self, chain: TableChain, at: int) -> float:
         """Climb one column's log marginal in steps of 1.4."""
         column = self.family.columns[at]
-        limit = max(self.n_rows / (2 * self.settings.n_clusters), 1.0)
-        limit = MOST_VARIANCE if column.kind in (NUMBER, VECTOR) else max(limit, column.scale)
+        limit = column.most_scale(self.n_rows / self.settings.n_clusters)
 
         def value(scale: float) -> float:
             changed = list(self.family.columns)
@@ -111,32 +108,23 @@ class TableProblem:
                 best, best_value = best * factor, trial
         return best
 
-    def _whiten(self, labels: np.ndarray, at: int) -> None:
-        """Take the covariance within clusters for that of all; the column's values are encoded anew."""
+    def _adapt(self, labels: np.ndarray, at: int) -> None:
+        """Encode a column anew where its encoding is learned from the clusters."""
         layout, column = self.family.layout(), self.family.columns[at]
         part = slice(layout.value[at], layout.value[at + 1])
-        present, values = self.X.table.present[:, at], self.X.table.values.copy()
-        standard = np.linalg.solve(column.whiten, values[present, part].T).T
-        groups = labels[present]
-        size = np.maximum(np.bincount(groups, minlength=self.settings.n_clusters), 1)
-        d = standard.shape[1]
-        means = np.zeros((len(size), d))
-        np.add.at(means, groups, standard)
-        apart = standard - (means / size[:, None])[groups]
-        n_live = len(np.unique(groups))
-        covariance = (apart.T @ apart + 0.05 * np.eye(d)) / max(len(apart) - n_live + 1, 1)
-        changed = list(self.family.columns)
-        changed[at] = replace(column, whiten=whitening(covariance, d))
-        values[present, part] = standard @ changed[at].whiten.T
+        present = self.X.table.present[:, at]
+        found = column.adapted(self.X.table.values[present, part], labels[present])
+        if found is None:
+            return
+        changed, values = list(self.family.columns), self.X.table.values.copy()
+        changed[at], values[present, part] = found
         self.family = replace(self.family, columns=changed)
         self.X = TableRows(self.X.table._replace(values=values), self.family)
 
     # --- moves of whole clusters --------------------------------------------------------------------------------------
 
     def split_merge(self, chain: TableChain) -> tuple[int, int]:
-        """Merge and split while the log joint gains; how many of each. With labels that are given, none."""
-        if self.fixed.any():
-            return 0, 0
+        """Merge and split while the log joint gains; how many of each."""
         merged = 0
         while (pair := self._best_merge(chain)) is not None:
             labels = chain.labels.copy()
@@ -203,7 +191,7 @@ def coordinates(family: TableFamily, X: TableRows) -> np.ndarray:
     """Rows as points for k-means: every column counts alike, what is missing is at the mean."""
     layout, parts = family.layout(), [np.zeros((len(X), 0))]
     for at, column in enumerate(family.columns):
-        if column.family in SPARSE:
+        if column.is_sparse:
             continue
         values = X.table.values[:, layout.value[at] : layout.value[at + 1]]
         parts.append(points(column, values, X.table.present[:, at]))
@@ -215,13 +203,10 @@ def coordinates(family: TableFamily, X: TableRows) -> np.ndarray:
 
 def points(column: Column, values: np.ndarray, present: np.ndarray) -> np.ndarray:
     """One column as coordinates of variance about 1 in all."""
-    if column.kind == CATEGORY:
-        values = np.eye(len(column.levels))[values[:, 0].astype(np.int64)]
-    elif column.kind == COUNT:
-        values = np.sqrt(values)
+    values, n_coordinates = column.points(values)
     known = values[present]
     if not len(known):
         return np.zeros_like(values)
     centered = np.where(present[:, None], values - known.mean(axis=0), 0.0)
-    spread = np.sqrt((centered[present] ** 2).sum(axis=1).mean() / (1 if column.kind == CATEGORY else values.shape[1]))
+    spread = np.sqrt((centered[present] ** 2).sum(axis=1).mean() / n_coordinates)
     return np.asarray(centered / max(float(spread), 1e-12))
