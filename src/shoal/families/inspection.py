@@ -13,6 +13,7 @@ from shoal.errors import BadInput
 from shoal.families import statistics
 from shoal.families.consensus import consensus
 from shoal.families.distributions.columns import Imputed
+from shoal.families.distributions.gaussian import Gaussian
 from shoal.families.distributions.table import TableFamily, whole_table
 from shoal.families.hierarchy import Hierarchy, build
 from shoal.families.parameters import EstimatedMixture
@@ -169,8 +170,6 @@ def top_features_of(family: Any, stats: Any, row: int, n: int) -> TopFeatures:
 def _levels(family: Any, features: np.ndarray) -> np.ndarray | None:
     """Which of these features are measured, and which are categories; None where features are counted."""
     if isinstance(family, TableFamily):
-        entries = descriptions.entries(family)
-        return np.array(
-            [family.columns[entries[int(at)].column].family != "categorical" for at in features], dtype=bool
-        )
+        measured = [column.is_measured for column in family.columns for _ in column.labels()]
+        return np.array(measured)[features]
     return np.ones(len(features), dtype=bool) if isinstance(family, Gaussian) else None

@@ -49,6 +49,7 @@ class Column:
     is_joint: ClassVar[bool] = False  # several columns of the table have one distribution
     is_learned: ClassVar[bool] = True  # whether `scale` is
     numbers_only: ClassVar[bool] = True
+    is_measured: ClassVar[bool] = True  # whether the entries of `mean_of` are measured, not shares of categories
 
     # --- encoding -----------------------------------------------------------------------------------------------------
 

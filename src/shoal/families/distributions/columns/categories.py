@@ -60,6 +60,7 @@ class CategoryColumn(LevelsColumn):
     """One of several names, with a Dirichlet prior over each cluster's shares."""
 
     family: ClassVar[str] = "categorical"
+    is_measured: ClassVar[bool] = False
     kind: ClassVar[int] = CATEGORY
     first: ClassVar[int] = 1
 
