@@ -191,6 +191,8 @@ def _against_time(curves: dict[str, Curve], k: int) -> Picture:
         width = 2.4 if name.startswith("as shipped") else 1.3
         axes.plot(curve.microseconds, np.maximum(curve.apart, 1e-4), "o-", ms=3, lw=width, color=color, label=name)
     axes.set(xscale="log", xlabel="processor microseconds a document, in all")
+    axes.set_xticks([20, 50, 100, 200, 500], ["20", "50", "100", "200", "500"])
+    axes.minorticks_off()
     axes.set_ylabel("variation of information to the truth, nats")
     axes.set_ylim(bottom=0)
     drawn.legend(loc="outside right upper", frameon=False, fontsize=8)
@@ -224,22 +226,24 @@ def _speed_up(paper: Paper, runs: dict[int, dict[str, Curve]]) -> None:
     shown: dict[str, list[float]] = {}
     for k, curves in runs.items():
         base, *others = curves
+        exact = curves["collapsed Gibbs"]
         slow = curves[base].microseconds[-1] / len(curves[base].microseconds)
         for name in others:
             curve = curves[name]
             each = float(np.mean(list(np.diff(curve.microseconds)) or curve.microseconds))
-            best = min(curves[base].apart)
-            quality = max(best, min(curve.apart))
-            theirs, ours = curves[base].time_to(quality), curve.time_to(quality)
-            gain = theirs / ours if theirs and ours and min(curve.apart) <= best else None
-            rows.append(
-                [k, name, slow / each, gain, curve.apart[-1], PUBLISHED_SPEED_UP if "published" in name else None]
-            )
+            theirs, ours = exact.time_to(min(exact.apart)), curve.time_to(min(exact.apart))
+            sooner = theirs / ours if theirs and ours else None
+            published = PUBLISHED_SPEED_UP if "published" in name else None
+            rows.append([k, name, slow / each, published, sooner, curve.apart[-1]])
             shown.setdefault(name, []).append(slow / each)
-    columns = ["k", "sampler", "times faster a sweep", "times sooner at the baseline's best quality",
-               "variation of information at the end", "at most (paper)"]  # fmt: skip
-    note = "An empty place in the fourth column: it does not get as near to the truth as the baseline in these sweeps."
-    paper.tables.append(Table("Speed-up over the baseline against k", columns, rows, note))
+    columns = ["k", "sampler", "times faster a sweep than the baseline", "at most (paper)",
+               "times sooner where collapsed Gibbs ends", "variation of information at the end"]  # fmt: skip
+    note = (
+        "The paper compares at equal variation of information. From random labels neither the baseline nor hashes get "
+        "near the truth here, so the fifth column compares with collapsed Gibbs over all k, written as well as ours: "
+        "how much sooner a sampler is as near to the truth as that is in the end. Empty: it never is."
+    )
+    paper.tables.append(Table("Speed-up against k", columns, rows, note))
     drawn, axes = figure(6.4, 4)
     ks = list(runs)
     for name, color in (
