@@ -102,6 +102,18 @@ def textclust(data: Labelled, k: int, seed: int) -> np.ndarray:
     return np.array([-1 if label is None else label for label in labels])
 
 
+def drain3(data: Labelled, k: int, seed: int) -> np.ndarray:
+    """drain3 with its defaults: log lines to templates, one after another."""
+    from drain3 import TemplateMiner
+    from drain3.template_miner_config import TemplateMinerConfig
+
+    assert data.lines is not None
+    miner = TemplateMiner(config=TemplateMinerConfig())
+    for line in data.lines:
+        miner.add_log_message(line)
+    return np.array([miner.match(line).cluster_id for line in data.lines])
+
+
 def time_sensitive(data: Labelled, k: int, seed: int) -> np.ndarray:
     return TimeSensitiveMixture(random_state=seed).partial_fit(data.X, times=data.times).labels_
 
@@ -132,20 +144,25 @@ RIVALS: dict[str, Fit] = {
     "SVD + HDBSCAN": svd_hdbscan,
     "SVD + UMAP + HDBSCAN": umap_hdbscan,
     "river TextClust": textclust,
+    "drain3": drain3,
 }
 KNOWS_K = {"SphericalKMeans", "BernoulliMixture", "ExponentialFamilyMixture", "scikit-learn KMeans", "SVD + KMeans",
            "tomotopy LDA", "GSDMM"}  # fmt: skip
+ONLY_LOGS = {"drain3"}
 ONLY_STREAMS = {"TimeSensitiveMixture stream", "TimeSensitiveMixture fit", "river TextClust"}
-NO_SEED = {"river TextClust"}
+NO_SEED = {"river TextClust", "drain3"}
 
 
 def measure(name: str, models: dict[str, Fit]) -> None:
     data = SETS[name]()
     k = int(data.truth.max()) + 1
     some = slice(0, 300)
-    few = Labelled(data.X[some], data.truth[some], None if data.times is None else data.times[some], data.kind, 300)
+    few = Labelled(data.X[some], data.truth[some], None if data.times is None else data.times[some], data.kind, 300,
+                   data.lines and data.lines[:300])  # fmt: skip
     for model, fit in models.items():
         if model in ONLY_STREAMS and data.kind not in ("stream", "log"):
+            continue
+        if model in ONLY_LOGS and data.kind != "log":
             continue
         fit(few, 3, 0)  # compiles
         runs = []

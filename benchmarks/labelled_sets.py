@@ -32,6 +32,7 @@ class Labelled(NamedTuple):
     times: np.ndarray | None  # seconds, or order of arrival
     kind: str  # "text", "sets", "stream" or "log"
     all_rows: int
+    lines: list[str] | None = None  # of logs, as they were written
 
 
 def records(path: str) -> Iterator[dict[str, Any]]:
@@ -47,13 +48,16 @@ def words(text: str) -> list[str]:
     return [w for w in re.findall(r"[a-z][a-z0-9_'+-]+", text.lower()) if w not in ENGLISH_STOP_WORDS]
 
 
-def counted(texts: list[list[str]], truth: list[Any], kind: str, times: Any = None, *, all_rows: int = 0) -> Labelled:
+def counted(
+    texts: list[list[str]], truth: list[Any], kind: str, times: Any = None, *, all_rows: int = 0, lines: Any = None
+) -> Labelled:
     """Words in two rows or more as counts; rows that keep none are left out."""
     X = CountVectorizer(analyzer=lambda words: words, min_df=2).fit_transform(texts).astype(np.float64)
     kept = np.flatnonzero(np.diff(X.indptr) > 0)
     clock = None if times is None else np.asarray(times, dtype=float)[kept]
     labels = np.unique(np.asarray(truth, dtype=str)[kept], return_inverse=True)[1]
-    return Labelled(X[kept], labels, clock, kind, all_rows or len(texts))
+    kept_lines = None if lines is None else [lines[at] for at in kept]
+    return Labelled(X[kept], labels, clock, kind, all_rows or len(texts), kept_lines)
 
 
 def sampled(rows: list[Any]) -> list[Any]:
@@ -130,7 +134,7 @@ def in_order(name: str) -> Labelled:
 def log(name: str) -> Labelled:
     rows = list(records(f"loghub/{name}.tsv.gz"))
     return counted([re.findall(r"[A-Za-z]\w+", r["content"]) for r in rows], [r["event"] for r in rows], "log",
-                   np.arange(len(rows)))  # fmt: skip
+                   np.arange(len(rows)), lines=[r["content"] for r in rows])  # fmt: skip
 
 
 LOGS = ("apache", "bgl", "hdfs", "hpc", "linux", "openssh", "spark", "zookeeper")

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from common import PLOTS, RESULTS, peak_mb, record
+from common import RESULTS, ROOT, peak_mb, record
 from shoal import BernoulliMixture, SphericalKMeans, TimeSensitiveMixture
 from shoal.datasets import make_threads, make_zipf_ads, make_zipf_topics
 from shoal.families.options import Settings
@@ -147,8 +147,7 @@ def plot() -> None:
     axes.margins(x=0.2)
     axes.legend(frameon=False, fontsize=9)
     axes.spines[["top", "right"]].set_visible(False)
-    PLOTS.mkdir(exist_ok=True)
-    figure.savefig(PLOTS / "limits.png", dpi=130)
+    figure.savefig(ROOT / "docs" / "_static" / "limits.png", dpi=130)
 
 
 if __name__ == "__main__":

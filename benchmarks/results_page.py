@@ -23,7 +23,7 @@ SHORT = {
     "ExponentialFamilyMixture auto": "mixture, auto", "TimeSensitiveMixture stream": "stream",
     "TimeSensitiveMixture fit": "stream, fit", "scikit-learn KMeans": "sklearn KMeans", "SVD + KMeans": "SVD, KMeans",
     "tomotopy LDA": "LDA", "GSDMM": "GSDMM", "SVD + HDBSCAN": "SVD, HDBSCAN",
-    "SVD + UMAP + HDBSCAN": "UMAP, HDBSCAN", "river TextClust": "TextClust",
+    "SVD + UMAP + HDBSCAN": "UMAP, HDBSCAN", "river TextClust": "TextClust", "drain3": "drain3",
 }  # fmt: skip
 OURS = list(SHORT)[:6]
 MEASURES = {"nmi": "NMI", "ami": "AMI", "ari": "ARI", "b_cubed": "B-cubed"}
@@ -213,6 +213,23 @@ def suggestion() -> str:
     return "\n".join(rows)
 
 
+def limits() -> str:
+    """Multiples of reading, with what bounds each pass."""
+    found = {(line["model"], line["workload"]): line for line in lines("limits")}
+    if not found:
+        return "No lines yet."
+    rows = [
+        "| pass | rows | seconds | reading, s | multiple | ns an entry | what bounds it |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    rows += [
+        f"| {model} | {workload.split()[-2]} | {line['seconds']:.3g} | {line['reading_seconds']:.2g} | "
+        f"{line['ratio']:.0f} | {line['nanoseconds_per_entry']:.0f} | {line['bound']} |"
+        for (model, workload), line in found.items()
+    ]
+    return "![Nanoseconds an entry, and reading as the floor](_static/limits.png)\n\n" + "\n".join(rows)
+
+
 def save(figure: Any, name: str) -> str:
     PICTURES.mkdir(exist_ok=True)
     figure.savefig(PICTURES / name, dpi=130, metadata={"Software": None})
@@ -264,6 +281,13 @@ Recall at ten of the hidden third of each row, rivals tuned on a validation part
 (`python benchmarks/suggestion_rivals.py`).
 
 {suggestion()}
+
+## Speed against the limit
+
+A pass over the rows, as a multiple of reading their indices and values once (a compiled sum, same threads, same run):
+`python benchmarks/limits.py`.
+
+{limits()}
 
 ## Where each figure of the first table was recorded
 

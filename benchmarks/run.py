@@ -15,7 +15,8 @@ HERE = Path(__file__).parent
 
 
 def main(prefixes: list[str]) -> int:
-    scripts = sorted(path for path in HERE.glob("*_*.py") if "__main__" in path.read_text())
+    not_measuring = {"run.py", "measured.py", "results_page.py"}
+    scripts = [p for p in sorted(HERE.glob("*.py")) if p.name not in not_measuring and "__main__" in p.read_text()]
     chosen = [path for path in scripts if not prefixes or path.name.startswith(tuple(prefixes))]
     if not chosen:
         print(f"no benchmark begins with {' or '.join(prefixes)}; there are: {', '.join(p.stem for p in scripts)}")

@@ -38,10 +38,12 @@ html_title = "shoal"
 html_static_path = ["_static", "_pictures"]
 html_css_files = ["shoal.css"]
 html_show_sourcelink = False
+html_sidebars = {page.stem: [] for page in HERE.glob("*.md")}  # pages without pages below them
 html_theme_options = {
     "navbar_end": ["theme-switcher"],
     "secondary_sidebar_items": ["page-toc"],
     "show_prev_next": False,
+    "header_links_before_dropdown": 7,
     "footer_start": ["copyright"],
     "footer_end": [],
 }

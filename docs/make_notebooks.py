@@ -45,7 +45,7 @@ def code_of(language: str, block: str) -> str | None:
 
 def cell(kind: str, text: str) -> dict[str, Any]:
     """Links lead from docs/notebooks to the pages."""
-    text = text.strip("\n")
+    text = re.sub(r"!\[[^\]]*\]\([^)]*_pictures/[^)]*\)\n*", "", text.strip("\n"))  # the build's
     if kind == "markdown":
         text = re.sub(r"\]\((?![a-z]+:|#|\.\./)([^)]+)\)", r"](../guides/\1)", text)
     lines = text.splitlines(keepends=True)

@@ -34,7 +34,7 @@ def reproduce(size: Size) -> Paper:
         "Keywords of a cluster are from Debian's packages and their tags, which ship with shoal.",
     )
     _pairs(paper, size)
-    paper.pictures.append(_moment_matching())
+    paper.pictures.append(moment_matching())
     _ads(paper, size)
     _keywords(paper)
     return paper
@@ -104,7 +104,7 @@ def _one_hot(labels: np.ndarray) -> np.ndarray:
 # --- moment matching --------------------------------------------------------------------------------------------------
 
 
-def _moment_matching(alpha: float = 1.0, total: float = 10.0) -> Picture:
+def moment_matching(alpha: float = 1.0, total: float = 10.0) -> Picture:
     """The exact marginal and its projection; how sure the projection is, by responsibility."""
     from shoal.bernoulli.adf_kernels import match_moments
 
