@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import shoal
+from shoal.cli.show import show_events
 from shoal.streams import Inference, TimeSensitiveMixture
 from shoal.streams.events import EventLog, Watch
 
@@ -41,7 +42,7 @@ def test_false_alarms_stay_within_the_budget():
     assert log.spent <= days
 
 
-def test_a_burst_is_found_told_once_and_kept(tmp_path):
+def test_a_burst_is_found_told_once_and_kept(tmp_path, capsys):
     """Two stories at a steady rate; on the third day one of them is everywhere."""
     rng = np.random.default_rng(2)
     steady = [np.sort(rng.uniform(0, 4 * DAY, 150)) for _ in range(2)]
@@ -61,6 +62,13 @@ def test_a_burst_is_found_told_once_and_kept(tmp_path):
     assert [event["id"] for event in bursts] == [story]
     assert 2.4 * DAY < bursts[0]["at"] < 2.6 * DAY
     assert bursts[0]["strength"] > 20.0
+    show_events(model, 5, False)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "strongest bursts"
+    assert f"burst  {story:>6}  feature" in lines[1]
+    assert lines[2] == "latest events"
+    with pytest.raises(shoal.errors.BadInput, match="has no events"):
+        show_events(shoal.SphericalKMeans(2), 5, False)
     shoal.save(tmp_path / "model.shoal", model)
     again = shoal.load(tmp_path / "model.shoal")
     for each in (model, getattr(again, "model", again)):
@@ -68,6 +76,22 @@ def test_a_burst_is_found_told_once_and_kept(tmp_path):
         assert [event.kind for event in told].count("birth") == 2
         assert [(event.kind, event.id) for event in told if event.kind == "burst"] == [("burst", story)]
         assert each.new_events() == []
+
+
+def test_a_story_that_is_everywhere_from_its_first_minute_bursts():
+    """400 messages in 78 minutes, after two days of other stories that come at steady rates."""
+    rng = np.random.default_rng(3)
+    steady = np.sort(rng.uniform(0, 4 * DAY, 800))
+    sudden = 2 * DAY + np.sort(rng.uniform(0, 78 * 60.0, 400))
+    times, stories = np.append(steady, sudden), np.append(rng.integers(0, 8, 800), np.full(400, 8))
+    order = np.argsort(times)
+    times, stories, log = times[order], stories[order], EventLog()
+    for lo in range(0, times.size, 100):
+        log.arrived(stories[lo : lo + 100], times[lo : lo + 100], float(times[lo : lo + 100].max()))
+    assert [id_ for id_, _, _ in log.bursts] == [8]
+    (_, at, strength), *_ = log.bursts
+    assert abs(at - 2 * DAY) < 3600.0
+    assert strength > 100.0
 
 
 TEXT = ["2019-04-15 17:00", "2019-04-15 17:30"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 def show(
     model: ModelFile,
     cluster: Annotated[int | None, typer.Option("--cluster", "-c", help="Only this cluster, in full.")] = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="Of a stream: the strongest bursts, then the latest events.")
+    ] = False,
     rows: Rows = 20,
     as_json: Json = False,
 ) -> None:
@@ -30,6 +33,9 @@ def show(
     from shoal.report import cluster_cards
 
     loaded = load(model)
+    if events:
+        show_events(loaded, rows, as_json)
+        return
     if not hasattr(loaded, "labels_"):
         raise BadInput(f"{model} holds a {type(loaded).__name__}, which has no clusters to show.")
     cards = cluster_cards(loaded, n_features=20 if cluster is not None else 10, n_items=10)
@@ -42,6 +48,40 @@ def show(
         known = f"Its ids run from {ids[0]} to {ids[-1]}." if ids else "It has no clusters."
         raise BadInput(f"--cluster {cluster}: {model} has no such cluster. {known}")
     print_json(cards_as_json(found)[0]) if as_json else print_card(found[0])
+
+
+def show_events(model: Any, rows: int, as_json: bool) -> None:
+    """What happened to the stories of a stream: a line each, with the story's name."""
+    from shoal.cli.output import print_json
+    from shoal.errors import BadInput
+    from shoal.report import cluster_cards
+
+    if not hasattr(model, "events_"):
+        raise BadInput(f"--events: a {type(model).__name__} has no events; they are of streams (shoal fit -m stream).")
+    found = model.events_
+    if as_json:
+        print_json(found)
+        return
+    names = {card.id: card.name for card in cluster_cards(model)}
+    bursts = sorted((event for event in found if event["kind"] == "burst"), key=lambda event: -event["strength"])
+    for heading, chosen in (("strongest bursts", bursts[:rows]), ("latest events", found[-rows:])):
+        print(heading)
+        for event in chosen:
+            print(event_line(event, names))
+        if not chosen:
+            print("  none")
+
+
+def event_line(event: dict[str, Any], names: dict[int, str]) -> str:
+    """When, what, and which story."""
+    from shoal.cli.output import shown
+    from shoal.streams.events import moment
+
+    more = "" if event.get("strength") is None else f", strength {event['strength']:.0f}"
+    more += "" if event.get("into") is None else f", into {event['into']}"
+    name = names.get(event["id"], f"cluster {event['id']}")
+    at = "" if event["at"] is None else moment(event["at"])
+    return f"  {at:<16}  {event['kind']:<6} {event['id']:>6}  {shown(name)}{more}"
 
 
 def print_card(card: ClusterCard) -> None:

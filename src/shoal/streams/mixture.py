@@ -184,6 +184,7 @@ class TimeSensitiveMixture(FittedStream):
         stream = setup.stream_on(state, history)
         stream.n_seen = stream.n_last = state.n_docs
         stream.now = float(state.window.docs.time[: state.n_docs].max(initial=-np.inf))
+        stream.replay_events()
         self.stream_ = stream
         self.roster_ = Roster(ids=np.zeros(0, dtype=np.int64))
 

@@ -182,7 +182,17 @@ class Stream:
         state = self.state
         docs = state.window.docs[: state.n_docs]
         fresh = docs.number >= self.n_watched
-        self.events.arrived(self.stories.roots(state.labels[fresh]), np.array(docs.time[fresh]), self.now)
+        stories, times = self.stories.roots(state.labels[fresh]), np.array(docs.time[fresh])
+        self.events.arrived(stories, times, self.now)
+        self.n_watched = self.n_seen
+
+    def replay_events(self) -> None:
+        """What the event log would have been told of the messages in the window, had they come in batches."""
+        state, step = self.state, self.options.batch
+        stories, times = state.labels, np.array(state.window.docs.time[: state.n_docs])
+        for lo in range(0, state.n_docs, step):
+            part = slice(lo, lo + step)
+            self.events.arrived(stories[part], times[part], float(times[part].max()))
         self.n_watched = self.n_seen
 
     def merge_stories(self) -> None:
