@@ -126,7 +126,9 @@ class Estimator(ClusterMixin, BaseEstimator):
             scores = np.zeros(best.shape[0])
             labels[filled], scores[filled] = self.cluster_ids_[best.indices], best.data
             return Assignment(labels, scores)
-        labels = self.predict(X)  # type: ignore[attr-defined]
+        if not hasattr(self, "predict"):
+            raise BadInput(f"{type(self).__name__} has no clusters that rows could be assigned to; use suggest.")
+        labels = self.predict(X)
         return Assignment(labels, np.full(len(labels), np.nan))
 
     def memberships(self, X: Any, top: int = 5) -> sp.csr_matrix:

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 
 from shoal.errors import BadInput
 
-GROUPS = ("kmeans", "bernoulli", "mixture", "stream", "densities", "auction", "demo")
+GROUPS = ("kmeans", "bernoulli", "mixture", "stream", "densities", "suggestion", "auction", "demo")
 N_CLUSTERS = 5
 WORDS_PER_CLUSTER = 12
 
@@ -79,7 +79,9 @@ def variants() -> list[Variant]:
         for one in several
     ]
     streams: list[dict[str, Any]] = [{}, {"likelihood": "bernoulli"}, {"kernel": ExponentialKernel(1e-5)}]
-    return found + [Variant("stream", "TimeSensitiveMixture", one) for one in streams]
+    found += [Variant("stream", "TimeSensitiveMixture", one) for one in streams]
+    ways = ("auto", "dense", "dual", "local")
+    return found + [Variant("suggestion", "Suggester", {"ridge": ridge}) for ridge in ways]
 
 
 def dense_variants() -> list[Variant]:
@@ -90,7 +92,7 @@ def dense_variants() -> list[Variant]:
             "ExponentialFamilyMixture",
             {"n_clusters": 4, "family": "gaussian", "covariance": covariance, "n_sweeps": 5},
         )
-        for covariance in ("diagonal", "spherical")
+        for covariance in ("diagonal", "spherical", "full")
     ]
     families = ("gaussian", "beta", "gamma")
     return gaussian + [
@@ -182,11 +184,11 @@ def _learn_and_ask(variant: Variant, rows: sp.csr_matrix) -> None:
     times = np.arange(rows.shape[0]) * 3600.0
     model = variant.make()
     if variant.group == "stream":
-        steps: list[Callable[[], Any]] = [partial(model.fit, rows, times), *_questions(model, rows)]
-        steps.append(partial(model.partial_fit, rows, times + times[-1]))
+        steps: list[Callable[[], Any]] = [partial(model.fit, rows, times=times), *_questions(model, rows)]
+        steps.append(partial(model.partial_fit, rows, times=times + times[-1]))
     else:
         steps = [partial(model.fit, rows), *_questions(model, rows)]
-        if variant.estimator == "SphericalKMeans" or variant.options.get("inference", "em") == "adf":
+        if hasattr(model, "partial_fit"):
             steps.append(partial(model.partial_fit, rows))
     _run_all(steps)
 
@@ -206,7 +208,7 @@ def _questions(model: Any, rows: Any) -> list[Callable[[], Any]]:
         pair = np.arange(5) if type(model).__name__ == "ExponentialFamilyMixture" else rows[:5]
         found.append(partial(model.same_cluster_probability, pair, pair))
     if hasattr(model, "suggest_batch"):
-        found.append(partial(model.suggest_batch, rows[:3]))
+        found += [partial(model.suggest_batch, rows[:3]), partial(model.suggest, [0, 1])]
     return found
 
 
@@ -234,7 +236,7 @@ def _file_jobs(folder: Path) -> Iterator[Job]:
     ]
     defaults = {variant.group: variant for variant in reversed(variants())}
     for (name, columns), (group, variant) in itertools.product(layouts, defaults.items()):
-        if group != "stream" or "time" in columns:
+        if group != "suggestion" and (group != "stream" or "time" in columns):
             yield Job(group, f"{name} {columns}", partial(_from_file, paths[name], columns, variant))
 
 
@@ -263,11 +265,17 @@ def _command_jobs(folder: Path) -> Iterator[Job]:
             [*fit, "--text", "tags", "--report", page],
             ["assign", model, tags, "--out", table],
             ["show", model, "--json"],
+            ["report", model, "--out", page, "--overwrite"],
+            ["learn", model, tags],
         ]
         if group == "bernoulli":
             commands.append(["suggest", model, "w1", "w2"])
         for command in commands:
             yield Job(group, f"shoal {command[0]}", partial(_command, command))
+    model = folder / "suggester.shoal"
+    fit = ["fit", tags, "-m", "suggester", "--item", "id", "--features", "tags", "--out", model]
+    for command in (fit, ["suggest", model, "w1", "w2"]):
+        yield Job("suggestion", f"shoal {command[0]}", partial(_command, command))
     yield Job("demo", "shoal demo", partial(_command, ["demo", "--out", folder / "demo", "-q"]))
     auction = ["demo", "auction", "--out", folder / "auction", "-q"]
     yield Job("auction", "shoal demo auction", partial(_command, auction))
