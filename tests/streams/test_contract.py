@@ -127,3 +127,10 @@ def test_items_to_split_off_are_places(items):
     model = TimeSensitiveMixture(random_state=0).fit(np.eye(3)[[0, 0, 1, 1]])
     with pytest.raises(BadInput, match=r"items is|no live cluster"):
         model.split_cluster(int(model.cluster_ids_[0]), items)
+
+
+def test_measurements_whose_squares_vanish_are_refused():
+    """All messages were in one cluster, without a word."""
+    X = np.random.default_rng(0).normal(size=(30, 2)) + np.repeat(np.eye(2) * 9, 15, axis=0)
+    with pytest.raises(BadInput, match="Divide the column by its scale"):
+        TimeSensitiveMixture(likelihood="gaussian", random_state=0).fit(X * 1e-200)

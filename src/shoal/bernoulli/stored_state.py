@@ -22,6 +22,7 @@ PER_CLUSTER = (
     "base",
 )
 PER_SLOT = ("hits", "hits_from_default", "loss", "lift", "log_absent")
+MOST_LOG_SCORE = 1e12  # beyond it differences of scores are lost
 MOST_LOG_ODDS = 700.0  # beyond it the odds themselves are no numbers any more
 
 
@@ -53,6 +54,8 @@ def check_profiles(profiles: Profiles) -> None:
     _check_features(profiles, n_rows, n_features)
     for name in PER_CLUSTER:
         need_array(getattr(profiles, name), name, (n_rows,))
+    for name in ("base", "slope"):
+        need_array(getattr(profiles, name), name, (n_rows,), low=-MOST_LOG_SCORE, high=MOST_LOG_SCORE)
     need_array(profiles.log_ratio, "log_ratio", (n_rows,), low=-MOST_LOG_ODDS, high=MOST_LOG_ODDS)
     need_array(profiles.has_entries, "has_entries", (n_rows,), "b")
     need_array(profiles.spread, "spread", (n_rows, 4))
@@ -79,7 +82,8 @@ def _check_slots(profiles: Profiles, n_rows: int, n_features: int) -> None:
         array = getattr(profiles, name)
         need(isinstance(array, np.ndarray) and array.dtype == np.float64, f"{name} is not an array of floats")
         need(array.shape == (room,), f"{name} has the shape {array.shape}")
-        need_array(array[:used], name, (used,))
+        most = MOST_LOG_SCORE if name in ("loss", "lift", "log_absent") else None
+        need_array(array[:used], name, (used,), low=None if most is None else -most, high=most)
     for name, most in (("cluster", n_rows), ("feature", n_features)):
         array = getattr(profiles, name)
         need(isinstance(array, np.ndarray) and array.shape == (room,), f"{name} is not an array of one for each slot")

@@ -8,6 +8,8 @@ from scipy.special import digamma, gammaln
 from shoal.densities.family import Family, require_columns, require_positive
 from shoal.densities.special import dirichlet_from_mean_logs, gamma_from_moments
 
+LEAST_SHAPE = 1e-12  # the natural parameter is a shape less 1, which would lose the digits of a smaller one
+
 
 class Dirichlet(Family):
     """theta = alpha - 1, so a center's alpha is the mean of its rows' alphas; eta = psi(alpha) - psi(sum alpha)."""
@@ -17,7 +19,7 @@ class Dirichlet(Family):
 
     def check(self, X: np.ndarray) -> None:
         require_columns(X, 1, 2, self.layout, self.name)
-        require_positive(X, slice(0, X.shape[1]), "an alpha", self.name)
+        require_positive(X, slice(0, X.shape[1]), "an alpha", self.name, least=LEAST_SHAPE)
 
     def natural(self, X: np.ndarray) -> np.ndarray:
         return X - 1.0
@@ -53,7 +55,7 @@ class Beta(Family):
 
     def check(self, X: np.ndarray) -> None:
         require_columns(X, 2, 2, self.layout, self.name)
-        require_positive(X, slice(0, X.shape[1]), "a and b", self.name)
+        require_positive(X, slice(0, X.shape[1]), "a and b", self.name, least=LEAST_SHAPE)
 
     def natural(self, X: np.ndarray) -> np.ndarray:
         return X - 1.0
@@ -83,6 +85,7 @@ class Gamma(Family):
     def check(self, X: np.ndarray) -> None:
         require_columns(X, 2, 2, self.layout, self.name)
         require_positive(X, slice(0, X.shape[1]), "a shape or rate", self.name)
+        require_positive(X, slice(0, X.shape[1] // 2), "a shape", self.name, least=LEAST_SHAPE)
 
     def natural(self, X: np.ndarray) -> np.ndarray:
         shapes, rates = np.hsplit(X, 2)

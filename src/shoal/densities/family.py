@@ -87,9 +87,10 @@ def weighted_mean(X: np.ndarray, weights: np.ndarray) -> np.ndarray:
     return np.asarray(weights @ X / weights.sum())
 
 
-def require_positive(X: np.ndarray, columns: slice, what: str, name: str) -> None:
-    """Every entry of these columns must be above 0."""
+def require_positive(X: np.ndarray, columns: slice, what: str, name: str, *, least: float = 0.0) -> None:
+    """Every entry of these columns must be above 0, and at least ``least``."""
     require(X, columns, X[:, columns] > 0, f"{what} must be above 0", name)
+    require(X, columns, X[:, columns] >= least, f"{what} must be at least {least:g}", name)
 
 
 def require_nonnegative(X: np.ndarray, columns: slice, what: str, name: str) -> None:

@@ -85,6 +85,7 @@ def check_state(model: Any) -> None:
         wrong.append("labels_")
     elif not (isinstance(costs, np.ndarray) and costs.shape == labels.shape and costs.dtype == np.float64):
         wrong.append("divergences_")
+    wrong += [name for name in ("n_iter_", "objective_", "objective_history_") if name not in vars(model)]
     roster = getattr(model, "roster_", None)
     if roster is None or getattr(roster.ids, "shape", None) != (k,):
         wrong.append("roster_")

@@ -20,6 +20,8 @@ from shoal.threads import ordered_map, row_blocks
 
 BLOCK_ROWS = 16_384
 
+LARGEST_IN_SINGLE = 1e15  # products of two such numbers, and sums of many of them, are single-precision numbers
+
 
 class Side(NamedTuple):
     """Rows or centers, ready for the product."""
@@ -167,12 +169,21 @@ def center_side(family: Family, direction: str, centers: np.ndarray) -> Side:
     return Side(_by_theta(family, centers), np.zeros(centers.shape[0]))
 
 
+def largest_in_size(values: np.ndarray) -> float:
+    """Without a copy of the values."""
+    return float(max(values.max(initial=0), -values.min(initial=0)))
+
+
 def nearest_centers(rows: Side, centers: Side, n_threads: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """The nearest center of every row and the divergence to it (or from it)."""
     labels, costs = np.empty(rows.stats.shape[0], dtype=np.int64), np.empty(rows.stats.shape[0])
     double = np.ascontiguousarray(centers.stats)
-    single, single_constants = double.astype(np.float32), centers.constants.astype(np.float32)
+    with np.errstate(over="ignore"):
+        single, single_constants = double.astype(np.float32), centers.constants.astype(np.float32)
     widest = np.abs(double).max(0)
+    sizes = (widest.max(initial=0), np.abs(centers.constants).max(initial=0), largest_in_size(rows.stats))
+    if max(sizes) > LARGEST_IN_SINGLE:
+        widest = np.full_like(widest, np.inf)  # no bound on the error: every row is looked at in double precision
 
     def one_block(block: tuple[int, int]) -> None:
         at = slice(*block)

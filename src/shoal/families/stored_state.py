@@ -7,8 +7,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.errors import BadInput, BadModelFile
 from shoal.families.distributions.counts import CountFamily, CountStats
 from shoal.families.distributions.gaussian import Gaussian, GaussStats
+from shoal.families.distributions.registry import family_class
 from shoal.state_checks import need, need_array, need_attributes, need_number
 
 FITTED = (
@@ -36,6 +38,11 @@ def check_state(model: Any) -> None:
     need_array(getattr(model.stats_, "size", None), "the sizes of the clusters", (k,), "i", low=0)
     need(model.roster_.ids.size == k, "there are more or fewer ids than clusters")
     _check_distribution(model.family_, model.stats_, k, model.n_features_in_)
+    try:
+        wanted = family_class(model.family, model.covariance)
+    except BadInput as error:
+        raise BadModelFile(str(error)) from None
+    need(isinstance(model.family_, wanted), f"family is {model.family!r}, but the prior is of another one")
     _check_hyperparameters(model.hyperparameters_)
     n_rows = model.labels_.size
     for name in ("typicality_", "agreement_"):

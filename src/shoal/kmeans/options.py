@@ -116,6 +116,7 @@ def check_state(model: Any) -> None:
     kept = getattr(model, "features_kept_", None)
     if kept is not None and not (isinstance(kept, int | np.integer) and kept >= 1):
         wrong.append("features_kept_")
+    wrong += [name for name in ("n_iter_", "mean_similarity_", "objective_history_") if name not in vars(model)]
     wrong += _wrong_in_tree(model, k, d)
     if wrong:
         raise BadModelFile(

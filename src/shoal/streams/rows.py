@@ -15,12 +15,27 @@ from shoal.streams.state import arrays as st
 
 LARGEST_COUNT = 1e15  # counts are added up as float32
 LARGEST_VALUE = 1e75  # measurements are squared
+SMALLEST_VALUE = 1e-130  # of the largest of a column: squares of its differences are numbers still
 
 
 def read_rows(model: Estimator, X: Any, family: int, *, mode: Any) -> Rows:
     """``X`` as float64 CSR in the model's columns; with "partial_fit" more columns than before are welcome."""
     rows = validate_rows(model, X, mode=mode, nonnegative=family != st.GAUSSIAN)
+    if family == st.GAUSSIAN and mode == "fit":
+        _refuse_tiny(rows.matrix)
     return rows._replace(matrix=_as_likelihood_asks(rows.matrix.astype(np.float64), family))
+
+
+def _refuse_tiny(matrix: sp.csr_matrix) -> None:
+    """Columns whose squares vanish would not tell clusters apart."""
+    largest = np.zeros(matrix.shape[1])
+    np.maximum.at(largest, matrix.indices, np.abs(matrix.data))
+    wrong = np.flatnonzero((largest > 0) & (largest < SMALLEST_VALUE))
+    if wrong.size:
+        raise BadInput(
+            f"no value of column {wrong[0]} is larger than {largest[wrong[0]]:g}, and squares of such numbers vanish. "
+            "Divide the column by its scale."
+        )
 
 
 def _as_likelihood_asks(matrix: sp.csr_matrix, family: int) -> sp.csr_matrix:

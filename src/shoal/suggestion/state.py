@@ -27,12 +27,16 @@ def check_model(model: SuggestionModel, n_features: int) -> None:
             ("ridge", _fits(model.ridge, n_rows, n_features)),
             ("factors", _squares(model.factors, n_features)),
             ("weights", model.weights.shape == (N_PREDICTORS + 1,) and bool(np.isfinite(model.weights).all())),
-            ("calibration", model.calibration.knots.shape == (3,) and model.calibration.weights.shape == (9,)),
+            ("calibration", _numbers(model.calibration.knots, 3) and _numbers(model.calibration.weights, 9)),
         )
         if not sound
     ]
     if wrong:
         raise BadModelFile(f"the {wrong[0]} of the Suggester in this file do not fit its other parts. Save it again.")
+
+
+def _numbers(values: np.ndarray, size: int) -> bool:
+    return bool(values.shape == (size,) and values.dtype == np.float64 and np.isfinite(values).all())
 
 
 def _is_index(ptr: np.ndarray, values: np.ndarray, n: int, below: int, n_entries: int) -> bool:
