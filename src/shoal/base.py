@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.errors import BadInput, CannotMerge
@@ -170,6 +171,17 @@ class Estimator(ClusterMixin, BaseEstimator):
     def reported_cluster_ids(self) -> np.ndarray:
         """Ids of the clusters that get a card in a report: the live ones first, then any that are gone."""
         return self.cluster_ids_
+
+    def _html_repr(self) -> str:
+        """For notebooks: scikit-learn's box of parameters, and below it the largest clusters of a fitted model."""
+        box = str(estimator_html_repr(self))
+        if not hasattr(self, "labels_"):
+            return box
+        from shoal.report.table import clusters_table  # only here: models know nothing of reports
+
+        return box + clusters_table(self)
+
+    _repr_html_inner = _html_repr
 
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The features that describe the cluster with this id."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -57,19 +58,20 @@ class Description(NamedTuple):
 
 
 def cluster_cards(
-    model: Estimator,
+    model: Any,
     dataset: Any = None,
     *,
     n_features: int = 10,
     n_items: int = 5,
     stability: np.ndarray | None = None,
+    feature_names: Any = None,
 ) -> list[ClusterCard]:
     """Describe every cluster of a fitted model, largest first; a model without clusters has none.
 
     Parameters
     ----------
-    model : Estimator
-        A fitted model of any kind.
+    model : Estimator or Pipeline
+        A fitted model of any kind, or a scikit-learn pipeline that ends in one: its vectorizer names the features.
     dataset : Dataset, optional
         The rows the model learned last; it adds item names and times. A model that learned from a
         :class:`shoal.Dataset` remembers the item names by itself.
@@ -78,6 +80,8 @@ def cluster_cards(
     stability : (n_clusters,) array, optional
         What :func:`shoal.cluster_stability` found for this model; without it, what was measured when the model was
         fitted, if anything.
+    feature_names : sequence of str, optional
+        The name of each column, where the model saw a bare matrix: ``vectorizer.get_feature_names_out()``, say.
 
     Examples
     --------
@@ -88,7 +92,27 @@ def cluster_cards(
     >>> [(card.size, card.name, card.items[0][0]) for card in cards]
     [(3, 'feature 3, feature 2', '2'), (2, 'feature 0, feature 1', '0')]
     """
+    model = named_model(model, feature_names)
     return describe(model, dataset, n_features=n_features, n_items=n_items, stability=stability).cards
+
+
+def named_model(model: Any, feature_names: Any = None) -> Estimator:
+    """The model, or the last step of a pipeline, with these names for its columns; what was given is not changed."""
+    steps = getattr(model, "steps", None)
+    if steps is not None:
+        if feature_names is None and hasattr(model[:-1], "get_feature_names_out"):
+            feature_names = model[:-1].get_feature_names_out()
+        model = steps[-1][1]
+    check_is_fitted(model)
+    if feature_names is None:
+        return model  # type: ignore[no-any-return]
+    names = np.asarray(feature_names, dtype=object)
+    if names.shape != (model.n_features_in_,):
+        raise BadInput(f"feature_names has shape {names.shape}; the model has {model.n_features_in_:,} features.")
+    named = copy.copy(model)
+    vars(named).pop("vocabulary_", None)
+    named.feature_names_in_ = names
+    return named  # type: ignore[no-any-return]
 
 
 def describe(

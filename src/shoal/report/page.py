@@ -17,7 +17,7 @@ import shoal
 from shoal.atomic import atomic_write
 from shoal.base import Estimator
 from shoal.errors import BadInput, BadSource
-from shoal.report.cards import ClusterCard, describe
+from shoal.report.cards import ClusterCard, describe, named_model
 from shoal.report.page_data import page_data
 from shoal.report.plots import as_svg, cohesion_plot, size_plot, typicality_plot
 
@@ -27,7 +27,7 @@ PIXELS_PER_INCH = 96
 
 def write_report(
     path: str | os.PathLike[str],
-    model: Estimator,
+    model: Any,
     dataset: Any = None,
     *,
     title: str = "Clusters",
@@ -35,13 +35,15 @@ def write_report(
     n_items: int = 8,
     timings: dict[str, float] | None = None,
     stability: np.ndarray | None = None,
+    feature_names: Any = None,
 ) -> Path:
     """Write a self-contained HTML page about a fitted model: no network is needed to read it.
 
     ``dataset`` is the data the model was fitted on (for item names, life spans and the data summary);
     ``timings`` are seconds by name, shown beside the parameters; ``stability`` is what :func:`shoal.cluster_stability`
-    found, for the cards.
+    found, for the cards; ``feature_names`` are those of a bare matrix. A pipeline that ends in a model names its own.
     """
+    model = named_model(model, feature_names)
     if not hasattr(model, "labels_"):
         raise BadInput(f"a {type(model).__name__} has no clusters to report.")
     description = describe(model, dataset, n_features=n_features, n_items=n_items, stability=stability)
