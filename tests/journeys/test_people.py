@@ -105,7 +105,7 @@ def test_a_newsroom_sees_stories_begin(person):
         {"id": f"m{at}", "time": 1_711_000_000 + 60 * at, "text": "storm closes the harbor bridge"} for at in range(12)
     ]
     lines = "".join(json.dumps(row) + "\n" for row in burst)
-    answers = person.shoal("stream", "--new", "--model", "stream", "--dir", "live", stdin=lines).out.splitlines()
+    answers = person.shoal("stream", "news.shoal", "--dir", "live", stdin=lines).out.splitlines()
     clusters = [json.loads(line)["cluster"] for line in answers if '"cluster"' in line and '"id"' in line]
     assert len(clusters) >= 12
     assert len(set(clusters[-10:])) == 1
@@ -133,7 +133,7 @@ cards = shoal.cluster_cards(model)
 print(len(cards), all(card.features[0].low <= card.features[0].value <= card.features[0].high for card in cards))
 print("; ".join(card.name for card in cards))
 filled = model.impute(table)["age"]
-print(bool(np.isfinite(np.asarray(filled.value, dtype=float)).all()))
+print(bool(np.isfinite(np.asarray(filled.values, dtype=float)).all()))
 print(shoal.choose_n_clusters(shoal.ExponentialFamilyMixture(family="gaussian"), table[["visits"]].to_numpy(float)
       + 0.1 * np.arange(300)[:, None] / 300, [2, 3], n_resamples=2, random_state=0).n_clusters in (2, 3))
 """

@@ -86,7 +86,7 @@ def _section(heading: str, *parts: str, kind: str = "") -> str:
 
 
 def _image(address: str, alt: str) -> str:
-    return f'<img src="{address}" alt="{escape(alt)}">'
+    return f'<div class=scroll><img src="{address}" alt="{escape(alt)}"></div>'
 
 
 def _per_cent(value: float, digits: int = 1) -> str:
@@ -198,7 +198,9 @@ def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable, cents_per_unit: f
     image = _image(plots.reserve_changes(plan, table.page_views[rows]), "share of page views by change of reserve")
     unit = escape(currency or "the log's unit") if cents_per_unit != 1 else "cents"
     note = f'<p class="quiet">Reserves are in {unit} per click for an ad with the reference click rate.</p>'
-    return _section("What is proposed", text, image, f"<table><tr>{head}</tr>{''.join(lines)}</table>", note)
+    return _section(
+        "What is proposed", text, image, f"<div class=scroll><table><tr>{head}</tr>{''.join(lines)}</table></div>", note
+    )
 
 
 def _methods(evaluation: Evaluation | None) -> str:
@@ -244,7 +246,7 @@ def _methods(evaluation: Evaluation | None) -> str:
         "Against other ways to set reserves",
         text,
         _image(plots.methods_chart(evaluation), "gain in clicks by method"),
-        f"<table><tr>{head}</tr>{''.join(lines)}</table>",
+        f"<div class=scroll><table><tr>{head}</tr>{''.join(lines)}</table></div>",
     )
 
 
