@@ -20,7 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from common import Timer, record
-from service.crashes import crash
+from service.crashes import Starter, crash
 from service.damage import (
     damaged_snapshot,
     damaged_tail,
@@ -39,19 +39,22 @@ KILLS_A_ROUND = 20
 
 
 def kills(n_kills: int, kinds: tuple[str, ...]) -> None:
+    starter = Starter()
     for number, start in enumerate(range(0, n_kills, KILLS_A_ROUND)):
         for kind in kinds:
             with tempfile.TemporaryDirectory() as folder, Timer() as timer:
                 n = min(KILLS_A_ROUND, n_kills - start)
-                found = crash(Path(folder) / "service", kind, n, seed=100 + number, most=120)
+                found = crash(Path(folder) / "service", kind, n, starter, seed=100 + number, most=120)
             record("service", workload="kills", model=kind, round=number, seconds=timer.seconds, **found)
+    starter.close()
 
 
 def damage(n_cases: int, kinds: tuple[str, ...]) -> None:
+    starter = Starter()
     for kind in kinds:
         with tempfile.TemporaryDirectory() as made:
             place = Path(made)
-            killed = killed_service(place, kind)
+            killed = killed_service(place, kind, starter)
             cases = {
                 "torn tail": lambda: damaged_tail(killed, place, torn, n_cases),  # noqa: B023 -- used at once
                 "zeroed tail": lambda: damaged_tail(killed, place, zeroed, n_cases),  # noqa: B023
@@ -63,6 +66,7 @@ def damage(n_cases: int, kinds: tuple[str, ...]) -> None:
                 with Timer() as timer:
                     found = case()
                 record("service", workload=name, model=kind, seconds=timer.seconds, **found)
+    starter.close()
 
 
 def disk(rounds: int) -> None:

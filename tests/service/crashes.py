@@ -17,9 +17,9 @@ import numpy as np
 
 from service.samples import items
 from shoal.service.learner import Learner
+from shoal.service.model_description import make_repeatable, new_model
 from shoal.service.snapshots import SnapshotFolder
 from shoal.service.state import State
-from shoal.service.writer import make_repeatable, new_model
 from shoal.store.journal import Journal
 
 KILL, TERM = signal.SIGKILL, signal.SIGTERM
@@ -171,12 +171,14 @@ class Writers:
             thread.join()
 
 
-def crash(folder: Path, kind: str, n_kills: int, seed: int = 0, most: int = 200) -> dict[str, int]:
+def crash(
+    folder: Path, kind: str, n_kills: int, starter: Starter, seed: int = 0, most: int = 200
+) -> dict[str, int]:  # fmt: skip
     """Kill the service ``n_kills`` times, stop it properly, and check that nothing is lost, doubled or different."""
     rng = np.random.default_rng(seed)
     options = ["-k", "4"] if kind != "stream" else []
     options += ["--keep-journal", "--snapshot-seconds", "0.3"]
-    starter, writers = Starter(), Writers(seed=seed)
+    writers = Writers(seed=seed)
     try:
         for _ in range(n_kills):
             service = Process(folder, kind, *options, starter=starter)
@@ -190,7 +192,6 @@ def crash(folder: Path, kind: str, n_kills: int, seed: int = 0, most: int = 200)
     finally:
         writers.stop()
     assert service.end(TERM) == 0, service.log
-    starter.close()
     return check_folder(folder, writers.acknowledged) | {"kills": n_kills}
 
 

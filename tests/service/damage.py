@@ -15,7 +15,7 @@ from typing import NamedTuple
 import httpx
 import numpy as np
 
-from service.crashes import KILL, Process, Writers, difference, replay
+from service.crashes import KILL, Process, Starter, Writers, difference, replay
 from service.samples import items, learned, wait_until
 from shoal.service.folder import check
 from shoal.service.state import State
@@ -32,10 +32,10 @@ class Killed(NamedTuple):
     recovered: State
 
 
-def killed_service(place: Path, kind: str, n_items: int = 400, seed: int = 0) -> Killed:
+def killed_service(place: Path, kind: str, starter: Starter, n_items: int = 400, seed: int = 0) -> Killed:
     """Let four writers fill a service, with two snapshots on disk and entries behind them, and kill it."""
     clusters = ["-k", "4"] if kind != "stream" else []
-    service = Process(place / "killed", kind, *clusters, "--keep-journal", "--snapshot-seconds", "0.3")
+    service = Process(place / "killed", kind, *clusters, "--keep-journal", "--snapshot-seconds", "0.3", starter=starter)
     writers = Writers(seed=seed)
     writers.url = service.url
     try:

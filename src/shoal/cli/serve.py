@@ -117,9 +117,9 @@ def _run(
     from shoal.service import Service, create_app
     from shoal.service.app import LOCAL_HOSTS
     from shoal.service.logs import set_up_logs
+    from shoal.service.model_description import description_of
     from shoal.service.server import configured, listen, require_token_beyond_localhost, run
     from shoal.service.workers import ReaderPlan, serve_with_readers, socket_path
-    from shoal.service.writer import description_of
 
     if log_level not in ("debug", "info", "warning", "error"):
         raise BadInput(f"--log-level {log_level}: choose debug, info, warning or error.")

@@ -1,7 +1,9 @@
-"""A service's folder from outside: is it whole, and a copy of it in one file."""
+"""A service's folder: who may use it, whether it is whole, and a copy of it in one file."""
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import sqlite3
@@ -10,11 +12,29 @@ import tempfile
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from shoal.errors import BadSource, ShoalError
+from shoal.errors import BadInput, BadSource, ShoalError
 from shoal.service.snapshots import SnapshotFolder
 from shoal.store.journal import checksum_of, copy_journal
 from shoal.store.journal_repair import frames_in_log
+
+
+def lock_folder(folder: Path) -> Any:
+    """Make the folder this process's own until the file is closed, or the process ends however it may."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = open(folder / "lock", "a+")  # noqa: SIM115 -- held as long as the writer is
+    except OSError as error:
+        raise BadSource(f"cannot use the folder {folder}: {error.strerror}. Choose another with --dir.") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        file.close()
+        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
+            raise
+        raise BadInput(f"another shoal service uses {folder}. Stop it, or choose another folder with --dir.") from None
+    return file
 
 
 @dataclass

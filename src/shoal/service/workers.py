@@ -18,11 +18,11 @@ from shoal.service.app import create_app
 from shoal.service.forwarding import Forward
 from shoal.service.limits import Limits
 from shoal.service.logs import set_up_logs
+from shoal.service.model_description import new_model
 from shoal.service.server import configured, run
 from shoal.service.service import Service
 from shoal.service.snapshots import SnapshotFolder
 from shoal.service.tokens import Tokens
-from shoal.service.writer import new_model
 
 log = logging.getLogger("shoal.service")
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
 import json
 import logging
 import os
@@ -13,13 +11,14 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from shoal.base import Estimator
-from shoal.errors import BadInput, BadSource, ShoalError
+from shoal.errors import BadSource, ShoalError
+from shoal.service.folder import lock_folder
 from shoal.service.learner import Learner
+from shoal.service.model_description import description_of, make_repeatable, new_model
 from shoal.service.snapshots import SnapshotFolder
 from shoal.service.state import State
 from shoal.store.journal import Journal, JournalFull, Receipt, Request
@@ -396,45 +395,3 @@ class Writer:
             self.save_snapshot()
         self.journal.close()
         self._lock_file.close()
-
-
-def make_repeatable(model: Estimator) -> None:
-    """A model without a seed would draw other numbers on a replay; it gets one."""
-    if "random_state" in model.get_params(deep=False) and model.get_params(deep=False)["random_state"] is None:
-        model.set_params(random_state=0)
-
-
-def description_of(model: Estimator) -> dict[str, Any]:
-    """A model that is not fitted yet, as plain facts."""
-    params = {name: value for name, value in model.get_params(deep=False).items() if is_plain(value)}
-    return {"class": type(model).__name__, "module": type(model).__module__.split(".")[1], "params": params}
-
-
-def new_model(facts: dict[str, Any]) -> Estimator:
-    """The inverse of :func:`description_of`, for shoal's own models."""
-    cls = getattr(import_module(f"shoal.{facts['module']}"), facts["class"])
-    if not issubclass(cls, Estimator):
-        raise BadInput(f"{facts['class']} is not a model.")
-    return cls(**facts["params"])
-
-
-def is_plain(value: Any) -> bool:
-    """Whether JSON can hold it."""
-    return value is None or isinstance(value, bool | int | float | str)
-
-
-def lock_folder(folder: Path) -> Any:
-    """Make the folder this process's own until the file is closed, or the process ends however it may."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = open(folder / "lock", "a+")  # noqa: SIM115 -- held as long as the writer is
-    except OSError as error:
-        raise BadSource(f"cannot use the folder {folder}: {error.strerror}. Choose another with --dir.") from None
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise
-        raise BadInput(f"another shoal service uses {folder}. Stop it, or choose another folder with --dir.") from None
-    return file
