@@ -1,7 +1,7 @@
 """Sets drawn from the model: VI with defaults and with a known base measure, and the joint less that of the truth.
 
-    python benchmarks/streams_synthetic.py recipes [SETS]      words, vocabularies and lengths of nine kinds
-    python benchmarks/streams_synthetic.py paper [SETS]        the paper's hard and easy sets: with time and without
+    python benchmarks/streams_synthetic.py recipes [SETS] [1000x20]  vocabularies and lengths of nine kinds
+    python benchmarks/streams_synthetic.py paper [SETS] [easy]       sets of the paper, with and without time
 
 100 messages, rate of arrival 1, decay .5 and concentration .2 (both given). The joint is that of the generating model.
 """
@@ -44,8 +44,10 @@ def fitted(data: Any, seed: int, kernel: Any = None, **options: Any) -> tuple[Ti
     return model, time.process_time() - began
 
 
-def recipes(n_sets: int) -> None:
+def recipes(n_sets: int, only: str) -> None:
     for width, length in RECIPES:
+        if only not in ("", f"{width}x{length}"):
+            continue
         rows = []
         for seed in range(n_sets):
             data = make_threads(100, n_features=width, length=length, random_state=seed)
@@ -68,9 +70,11 @@ def recipes(n_sets: int) -> None:
         )  # fmt: skip
 
 
-def paper(n_sets: int) -> None:
+def paper(n_sets: int, only: str) -> None:
     """Mean VI of the samples to the truth, as the paper has it, and of the labels that are shown."""
     for name, length in PAPER.items():
+        if only not in ("", name):
+            continue
         rows: dict[str, list[tuple[float, ...]]] = {"tDPM": [], "DPM": []}
         for seed in range(n_sets):
             data = make_threads(100, length=length, random_state=seed)
@@ -92,4 +96,6 @@ def paper(n_sets: int) -> None:
 
 if __name__ == "__main__":
     what = sys.argv[1] if len(sys.argv) > 1 else "recipes"
-    {"recipes": recipes, "paper": paper}[what](int(sys.argv[2]) if len(sys.argv) > 2 else 20)
+    {"recipes": recipes, "paper": paper}[what](
+        int(sys.argv[2]) if len(sys.argv) > 2 else 20, sys.argv[3] if len(sys.argv) > 3 else ""
+    )
