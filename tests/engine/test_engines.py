@@ -61,6 +61,66 @@ def test_a_tree_of_one_and_of_none():
     assert tree.result() == 3
 
 
+class Stopped(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "sparse", "wand"])
+def test_a_fit_that_was_stopped_anywhere_goes_on_to_the_same_bits(tmp_path, algorithm):
+    import scipy.sparse as sp
+
+    from shoal import SphericalKMeans
+    from shoal.engine import Threads, checkpointed
+
+    X = sp.random(300, 30, density=0.2, random_state=0).tocsr()
+    blocks = [X[:100], X[100:150], X[150:]]
+
+    def fit():
+        return SphericalKMeans(6, algorithm=algorithm, n_init=2, random_state=0).fit(blocks)
+
+    class Fragile(Threads):
+        """Dies in the middle of a pass, after so many passes."""
+
+        def __init__(self, n_left):
+            self.n_left = n_left
+
+        def fold(self, blocks, accumulate, merge, model, **options):
+            self.n_left -= 1
+            if self.n_left < 0:
+                list(map(accumulate, blocks[:2], [model] * 2, options["memories"]))
+                raise Stopped
+            return super().fold(blocks, accumulate, merge, model, **options)
+
+    expected = fit()
+    n_stops = 0
+    for n_left in (0, 1, 3, 2, 5, 1, 4):
+        try:
+            with using(Fragile(n_left)), checkpointed(tmp_path, resume=True, work={"k": 6}):
+                fit()
+        except Stopped:
+            n_stops += 1
+    assert n_stops == 7
+    with pytest.raises(BadInput, match="other k"), checkpointed(tmp_path, resume=True, work={"k": 7}):
+        pass
+    n_files = len(list(tmp_path.iterdir()))
+    with checkpointed(tmp_path, resume=True, work={"k": 6}):
+        model = fit()
+    assert n_files > 10
+    assert not list(tmp_path.iterdir())
+    np.testing.assert_array_equal(model.labels_, expected.labels_)
+    assert (model.cluster_centers_ != expected.cluster_centers_).nnz == 0
+    np.testing.assert_array_equal(model.objective_history_, expected.objective_history_)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    from shoal.engine import checkpointed
+
+    (tmp_path / "thesis.txt").write_text("years of work")
+    with pytest.raises(BadInput, match=r"thesis\.txt"), checkpointed(tmp_path):
+        pass
+    assert (tmp_path / "thesis.txt").read_text()
+
+
 def test_blocks_that_name_their_rows_are_read_where_they_are_used():
     class Part:
         def load(self):

@@ -33,6 +33,7 @@ from shoal.bernoulli.seeding import seed_rows
 from shoal.bernoulli.statistics import Delta, accumulate, seen_in
 from shoal.bernoulli.stored_state import check_state
 from shoal.bernoulli.stream_fit import StreamLearner, StreamState, empty_state, note_mergers
+from shoal.engine import learning
 from shoal.errors import BadInput, CannotMerge
 
 SEED_ROWS = 2000  # rows that EM's seeds are chosen from, at least
@@ -79,6 +80,9 @@ class BernoulliMixture(FittedProfiles):
         For EM: most passes, and the relative change of the log likelihood at which to stop.
     n_threads : int, optional
         Threads to use; None means all cores. It does not change the result.
+    engine : str
+        Where passes over the rows run: ``"threads"`` of this process (or what :func:`shoal.engine.using` chose),
+        ``"dask"``, or the address of a Dask scheduler. It does not change the result.
     random_state : int or Generator, optional
         Decides the start and the order of rows.
 
@@ -129,6 +133,7 @@ class BernoulliMixture(FittedProfiles):
         max_iter: int = 200,
         tol: float = 1e-5,
         n_threads: int | None = None,
+        engine: str = "threads",
         random_state: int | np.random.Generator | None = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -144,6 +149,7 @@ class BernoulliMixture(FittedProfiles):
         self.max_iter = max_iter
         self.tol = tol
         self.n_threads = n_threads
+        self.engine = engine
         self.random_state = random_state
 
     # --- learning -----------------------------------------------------------------------------------------------------
@@ -165,7 +171,7 @@ class BernoulliMixture(FittedProfiles):
             raise BadInput(
                 f"n_clusters is {self.n_clusters}, but there are only n_samples={rows.shape[0]} rows. Ask for fewer."
             )
-        with transaction(self):
+        with learning(self):
             rng = check_random_state(self.random_state)
             if self.inference == "em":
                 self._fit_em(rows, weights, options, rng)
@@ -221,7 +227,7 @@ class BernoulliMixture(FittedProfiles):
         fitted = hasattr(self, "profiles_")
         found = validate_rows(self, X, mode="partial_fit" if fitted else "fit")
         rows, weights = as_presence(found.matrix), some_weights(sample_weight, found.matrix.shape[0])
-        with transaction(self):
+        with learning(self):
             rng = check_random_state(self.random_state)
             kept = weights > 0
             self._learn_stream(Block(rows[kept], weights[kept]), options, rng, fitted=fitted)

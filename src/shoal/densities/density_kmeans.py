@@ -39,7 +39,7 @@ from shoal.densities.statistics import (
     stats_behind,
     update,
 )
-from shoal.engine import fold
+from shoal.engine import fold, learning
 from shoal.errors import BadInput
 
 __all__ = ["FAMILIES", "DensityKMeans"]
@@ -89,6 +89,9 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         Decides the answer; the number of threads does not.
     n_threads : int or None
         Threads to use; None means all cores.
+    engine : str
+        Where passes over the rows run: ``"threads"`` of this process (or what :func:`shoal.engine.using` chose),
+        ``"dask"``, or the address of a Dask scheduler. It does not change the result.
 
     Attributes
     ----------
@@ -148,6 +151,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         tol: float = 1e-6,
         random_state: Any = None,
         n_threads: int | None = None,
+        engine: str = "threads",
     ) -> None:
         self.n_clusters = n_clusters
         self.family = family
@@ -160,6 +164,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         self.tol = tol
         self.random_state = random_state
         self.n_threads = n_threads
+        self.engine = engine
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
@@ -168,7 +173,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         family, random = check_options(self)
         rows, X = self._validated(family, X, "fit")
         weights, unit = usable_weights(sample_weight, len(X), self.n_clusters)
-        with transaction(self):
+        with learning(self):
             self._learn_transform(family, X, weights)
             X = self._transformed(family, X)
             blocks = blocks_of(family, self.direction, X, weights)
@@ -202,7 +207,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
         weights, unit = usable_weights(
             sample_weight, len(X), self.n_clusters if first else 0, None if first else self.masses_
         )
-        with transaction(self):
+        with learning(self):
             if first:
                 self._start_stream(family, X, weights, random)
             model = self._centers(family)

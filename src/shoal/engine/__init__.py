@@ -4,8 +4,9 @@ A model is learned by three pure functions (``accumulate``, ``merge``, ``update`
 package), and an engine is what folds them over blocks. Models know no engine, and an engine knows no model.
 """
 
-from shoal.engine.fold import Engine, Folded, current, engine_of, fold, using
+from shoal.engine.checkpoint import checkpointed
+from shoal.engine.fold import Engine, Folded, current, engine_of, fold, learning, using
 from shoal.engine.threads import Threads
 from shoal.engine.tree import Tree
 
-__all__ = ["Engine", "Folded", "Threads", "Tree", "current", "engine_of", "fold", "using"]
+__all__ = ["Engine", "Folded", "Threads", "Tree", "checkpointed", "current", "engine_of", "fold", "learning", "using"]

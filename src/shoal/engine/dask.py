@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from shoal.engine.fold import Folded, loaded
 from shoal.engine.tree import Tree
 from shoal.errors import MissingExtra
+from shoal.progress import message
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -105,12 +106,17 @@ def _client_of(client: Client | str | None) -> Client:
         raise MissingExtra(
             "engine='dask' needs Dask, which is not installed. Install it with: pip install 'shoal[dask]'"
         ) from None
-    if client is None:
-        try:
-            return get_client()
-        except ValueError:
-            return Client()
-    return Client(client) if isinstance(client, str) else client
+    if client is not None and not isinstance(client, str):
+        return client
+    try:
+        known = get_client()
+    except ValueError:
+        known = None
+    if known is not None and client in (None, known.scheduler.address):
+        return known
+    opened = Client(client) if client else Client()  # stays current, for the next pass
+    message(f"Dask: {len(opened.scheduler_info()['workers'])} workers, dashboard at {opened.dashboard_link}")
+    return opened
 
 
 def _same(value: Any) -> Any:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol, TypeVar
 
+from shoal.base import transaction
 from shoal.errors import BadInput
 
 Stats = TypeVar("Stats")
@@ -67,6 +68,17 @@ def using(engine: Any) -> Iterator[Engine]:
         yield chosen
     finally:
         _engine.reset(token)
+
+
+@contextmanager
+def learning(estimator: Any) -> Iterator[None]:
+    """All or nothing, on the engine that ``estimator.engine`` names; "threads" keeps what :func:`using` chose."""
+    chosen = current()
+    if estimator.engine != "threads":
+        named = engine_of(estimator.engine)
+        chosen = chosen.over(named) if hasattr(chosen, "over") else named  # passes are written down on any engine
+    with using(chosen), transaction(estimator):
+        yield
 
 
 def engine_of(engine: Any) -> Engine:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Roster, check_choice, check_int, storable, transaction
+from shoal.engine import learning
 from shoal.errors import BadInput, CannotMerge
 from shoal.families import editing, posterior, statistics
 from shoal.families.consensus import live_counts
@@ -79,6 +80,8 @@ class ExponentialFamilyMixture(FittedMixture):
         and ``diagnostics_`` has R-hat and the effective sample size; a warning says when the chains disagree.
     n_threads : threads that list candidates for the indexed sampler, decide visits where ``parallel``, and score rows;
         the answer does not depend on it.
+    engine : where rounds over blocks of rows run: ``"threads"`` of this process (or what :func:`shoal.engine.using`
+        chose), ``"dask"``, or the address of a Dask scheduler. It does not change the result.
     random_state : decides the answer: an integer, a generator, or None.
 
     Examples
@@ -127,6 +130,7 @@ class ExponentialFamilyMixture(FittedMixture):
         n_chains: int = 1,
         random_state: Any = None,
         n_threads: int | None = None,
+        engine: str = "threads",
     ) -> None:
         self.n_clusters = n_clusters
         self.family = family
@@ -146,6 +150,7 @@ class ExponentialFamilyMixture(FittedMixture):
         self.n_chains = n_chains
         self.random_state = random_state
         self.n_threads = n_threads
+        self.engine = engine
 
     # --- fitting ------------------------------------------------------------------------------------------------------
 
@@ -166,7 +171,7 @@ class ExponentialFamilyMixture(FittedMixture):
         init = predicted_labels(self.init, X)
         if self.n_clusters == "auto" and (known is not None or not isinstance(init, str)):
             raise BadInput("n_clusters='auto' compares fits of parts of the rows, without y, links or labels in init.")
-        with transaction(self):
+        with learning(self):
             for name in ("number_of_clusters_", "classes_", "diagnostics_"):
                 self.__dict__.pop(name, None)
             if known is not None and len(known.names):
@@ -260,7 +265,7 @@ class ExponentialFamilyMixture(FittedMixture):
             return self.fit(X, y)
         self._settings()
         rows = self._validated(X, mode="partial_fit")
-        with transaction(self):
+        with learning(self):
             model = statistics.grown(self._model(), rows.matrix.shape[1])
             blocks = row_blocks(rows.matrix.shape[0], statistics.PLACED_ROWS)
             parts = [rows.matrix[first:last] for first, last in blocks]

@@ -20,6 +20,7 @@ from shoal.base import (
     validate_rows,
     validate_weights,
 )
+from shoal.engine import learning
 from shoal.errors import BadInput
 from shoal.kmeans import editing
 from shoal.kmeans.bisecting import bisect
@@ -83,6 +84,9 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         Decides the answer. The number of threads and the order of the rows do not.
     n_threads : int or None
         Threads to use; None means all cores.
+    engine : str
+        Where passes over the rows run: ``"threads"`` of this process (or what :func:`shoal.engine.using` chose),
+        ``"dask"``, or the address of a Dask scheduler. It does not change the result.
 
     Attributes
     ----------
@@ -154,6 +158,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         max_cluster_size: int | None = None,
         random_state: Any = None,
         n_threads: int | None = None,
+        engine: str = "threads",
     ) -> None:
         self.n_clusters = n_clusters
         self.algorithm = algorithm
@@ -169,6 +174,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         self.max_cluster_size = max_cluster_size
         self.random_state = random_state
         self.n_threads = n_threads
+        self.engine = engine
 
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> SphericalKMeans:
         """Cluster the rows of ``X``.
@@ -178,7 +184,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         ``sample_weight`` is then a list of the weights of each block.
         """
         rng = check_options(self)
-        with transaction(self), read_input(self, X, sample_weight) as data:
+        with learning(self), read_input(self, X, sample_weight) as data:
             if len(data.blocks) > 1 and (self.min_cluster_size or self.max_cluster_size):
                 raise BadInput("limits on cluster sizes need all rows at once; give one matrix, or no limits.")
             if self.bisecting:
@@ -207,7 +213,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         weights, unit = scaled_weights(
             validate_weights(sample_weight, rows.matrix.shape[0]), None if first else self.masses_
         )
-        with transaction(self):
+        with learning(self):
             if first:
                 start_stream(self, rows, weights, rng)
             learn_batch(self, rows, weights, unit)

@@ -18,7 +18,7 @@ from shoal.base import (
     transaction,
     validate_rows,
 )
-from shoal.engine import fold
+from shoal.engine import fold, learning
 from shoal.errors import BadInput, CannotMerge
 from shoal.hidden_entries import check_hidden, expected_hidden
 from shoal.suggestion.learning import learn, update
@@ -60,6 +60,9 @@ class Suggester(Estimator):
         Decides which rows are in the sample and which of their entries are hidden.
     n_threads : int or None
         Threads to use; None means all cores. It does not change the result.
+    engine : str
+        Where passes over the rows run: ``"threads"`` of this process (or what :func:`shoal.engine.using` chose),
+        ``"dask"``, or the address of a Dask scheduler. It does not change the result.
 
     Attributes
     ----------
@@ -114,6 +117,7 @@ class Suggester(Estimator):
         n_candidates: int = 50,
         random_state: int | np.random.Generator | None = None,
         n_threads: int | None = None,
+        engine: str = "threads",
     ) -> None:
         self.clusters = clusters
         self.ridge = ridge
@@ -121,12 +125,13 @@ class Suggester(Estimator):
         self.n_candidates = n_candidates
         self.random_state = random_state
         self.n_threads = n_threads
+        self.engine = engine
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Suggester:
         """Learn from the rows of ``X``, a matrix, a table or a Dataset; what was learned before is forgotten."""
-        with transaction(self):
+        with learning(self):
             rows = validate_rows(self, X, mode="fit")
             seed = int(check_random_state(self.random_state).integers(2**31))
             model = empty_model(no_rows(rows.matrix.shape[1]), self._settings(seed))
@@ -137,7 +142,7 @@ class Suggester(Estimator):
         """Learn from more rows. Named columns that are new become new features."""
         if not hasattr(self, "model_"):
             return self.fit(X)
-        with transaction(self):
+        with learning(self):
             rows = validate_rows(self, X, mode="partial_fit")
             stats = widened(self.model_.stats, rows.matrix.shape[1])
             model = self.model_._replace(stats=stats, settings=self._settings(self.model_.settings.seed))
