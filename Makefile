@@ -28,6 +28,9 @@ fuzz: $(VENV)/.test-ready   ## odd model files, tables and options for MINUTES=1
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py files --minutes $(MINUTES) --seed $$(date +%s) --keep fuzz-failures
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python tools/fuzz.py estimators --minutes $(MINUTES) --seed $$(date +%s)
 
+bounds: $(VENV)/.test-ready   ## the contract of all models with bounds checks in every kernel; half an hour of compiling
+	NUMBA_BOUNDSCHECK=1 $(BIN)/pytest -q tests/contract
+
 dist: $(VENV)/.test-ready   ## sdist, and a wheel that brings its kernels compiled for this platform; some 4 minutes
 	$(BIN)/python -m hatchling build -t sdist -d dist
 	SHOAL_BUILD_LEVELS=x86-64-v3 $(BIN)/python -m hatchling build -t wheel -d dist
@@ -73,4 +76,4 @@ $(VENV)/.docs-ready: pyproject.toml | $(VENV)/bin/python
 clean:           ## remove what the targets made
 	rm -rf $(VENV) .browser-ready dist demo fuzz-failures docs/_build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
-.PHONY: help demo test lint bench dist fuzz serve docs browser clean
+.PHONY: help demo test lint bench dist fuzz bounds serve docs browser clean

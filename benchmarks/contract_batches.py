@@ -28,7 +28,7 @@ from shoal.datasets import make_zipf_ads
 
 def write_ads(path: Path, n_ads: int = 1_300_000) -> None:
     """One row an ad with a list of keywords."""
-    data = make_zipf_ads(n_ads, n_features=73_000, length=20.0, random_state=0)
+    data = make_zipf_ads(n_ads, n_features=73_000, keywords_per_item=20, words_per_topic=200, random_state=0)
     names = np.array([f"k{at}" for at in range(data.X.shape[1])])
     with pq.ParquetWriter(path, pa.schema([("id", pa.int64()), ("keywords", pa.list_(pa.string()))])) as writer:
         for start in range(0, n_ads, 50_000):

@@ -18,7 +18,7 @@ ALLOWED: dict[str, set[str]] = {
     "data": set(),
     "metrics": {"data"},
     "datasets": {"data"},
-    "engine": set(),
+    "engine": {"data"},
     **{model: {"data", "engine", "metrics"} for model in MODELS},
     "auction": {"data", "densities", "engine", "metrics", "datasets", "report"},
     "selection": MODELS | {"data", "engine", "metrics"},

@@ -147,6 +147,19 @@ class Estimator(ClusterMixin, BaseEstimator):
             parts.append(_largest(self.predict_proba(rows_of(X, start, start + step))[:, :n_clusters], top))
         return sp.vstack(parts, format="csr")
 
+    def same_cluster_probability(self, X: Any, Y: Any, **asked: Any) -> np.ndarray:
+        """(n,) probability, for each row of ``X`` with its row of ``Y``, that both belong to one of the clusters."""
+        if not hasattr(self, "predict_proba"):
+            raise BadInput(f"{type(self).__name__} gives no probabilities; compare the labels that predict gives.")
+        if len_of(X) != len_of(Y):
+            raise BadInput(f"X has {len_of(X)} rows and Y has {len_of(Y)}; pairs need as many of one as of the other.")
+        check_is_fitted(self)
+        n_clusters, parts = len(self.cluster_ids_), []
+        for start in range(0, max(len_of(X), 1), step := max(1, 4_000_000 // max(n_clusters, 1))):
+            a, b = (self.predict_proba(rows_of(rows, start, start + step), **asked)[:, :n_clusters] for rows in (X, Y))
+            parts.append(np.einsum("rc,rc->r", a, b))
+        return np.concatenate(parts)
+
     def name_features(self, features: np.ndarray) -> list[str]:
         """Column numbers in words, when a vocabulary came with the data."""
         vocabulary = getattr(self, "vocabulary_", None)
@@ -229,6 +242,18 @@ class Estimator(ClusterMixin, BaseEstimator):
     def split_cluster(self, cluster: int, *args: Any) -> Any:
         """Split a cluster in two; the id of the new one."""
         raise NotImplementedError(f"{type(self).__name__} cannot split clusters")
+
+    def _identified(self, old: Any, X: Any) -> Any:
+        """This model with the ids, names and pins of those clusters of ``old`` that it found again."""
+        if old is None:
+            return self
+        from shoal.selection import match_clusters  # compares models of any kind, so it stands above them
+
+        with transaction(self):
+            self.roster_: Roster = self._roster().copy()
+            is_table = (hasattr(X, "shape") and len(X.shape) == 2) or hasattr(X, "vocabulary") or hasattr(X, "columns")
+            match_clusters(old, self, X if is_table else None).carry(old, self)
+        return self
 
     def merge(self, other: Any) -> Any:
         """Take in a model that was fitted on other rows from the same start."""

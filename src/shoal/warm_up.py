@@ -203,10 +203,10 @@ def _questions(model: Any, rows: Any) -> list[Callable[[], Any]]:
     names = ("predict", "assign", "predict_proba", "memberships", "score_samples", "transform")
     found: list[Callable[[], Any]] = [partial(getattr(model, name), rows) for name in names if hasattr(model, name)]
     found.append(model.typicality)
-    if hasattr(model, "same_cluster_probability"):
-        # Mixtures take numbers of fitted rows, the others take rows.
-        pair = np.arange(5) if type(model).__name__ == "ExponentialFamilyMixture" else rows[:5]
-        found.append(partial(model.same_cluster_probability, pair, pair))
+    if hasattr(model, "predict_proba"):
+        found.append(partial(model.same_cluster_probability, rows[:5], rows[:5]))
+    if hasattr(model, "sampled_together"):
+        found.append(partial(model.sampled_together, np.arange(5), np.arange(5)))
     if hasattr(model, "suggest_batch"):
         found += [partial(model.suggest_batch, rows[:3]), partial(model.suggest, [0, 1])]
     return found

@@ -6,8 +6,12 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 from typing import Any
 
-from contract.cases import Case, asked, cases, fingerprint, learn, same_answers
+import numpy as np
+import pytest
+
+from contract.cases import Case, asked, cases, fingerprint, is_excused, learn, same_answers
 from shoal import cluster_cards
+from shoal.errors import BadInput
 
 
 @cases("asking changes nothing")
@@ -63,3 +67,33 @@ def test_asking_beside_learning(case: Case) -> None:
         finally:
             done.set()
     assert not failed
+
+
+@cases("one vocabulary of asking")
+def test_every_model_answers_the_same_questions(case: Case) -> None:
+    """CONTRACT 3: one name and one meaning for each question that the mathematics allows."""
+    model, X = case.fitted(), case.rows(1)
+    n, ids = X.shape[0], model.cluster_ids_
+    assert model.predict(X).shape == model.assign(X).labels.shape == (n,)
+    assert model.score_samples(X).shape == (n,)
+    assert np.isscalar(model.score(X))
+    assert len(model.top_features(int(ids[0]), n=3).features) <= 3
+    assert model.n_clusters_ == len(ids)
+    if is_excused("iterations", case) is None:
+        assert isinstance(model.converged_, bool | np.bool_)
+        assert np.ndim(model.objective_history_) == 1
+        assert int(model.n_iter_) >= 0
+    if is_excused("probabilities", case) is not None:
+        with pytest.raises(BadInput, match="no probabilities"):
+            model.same_cluster_probability(X, X)
+        return
+    same = model.same_cluster_probability(X, X[::-1])
+    own = model.predict_proba(X)[:, : len(ids)]
+    np.testing.assert_allclose(same, (own * own[::-1]).sum(axis=1), atol=1e-9)
+    assert ((same >= 0) & (same <= 1 + 1e-9)).all()
+    if is_excused("sampling", case) is None:
+        drawn, labels = model.sample(6, random_state=1)
+        again, _ = model.sample(6, random_state=1)
+        assert len(labels) == 6
+        assert set(labels.tolist()) <= {-1, *ids.tolist()}
+        np.testing.assert_array_equal(np.asarray(model.predict(drawn)), np.asarray(model.predict(again)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from contract.cases import Case, cases, learn, named
+from contract.cases import Case, cases, fingerprint, learn, named
 from shoal import cluster_cards
 from shoal.errors import BadInput
 
@@ -65,3 +65,24 @@ def test_learning_keeps_ids_names_and_cards(case: Case) -> None:
     cards = {card.id: card for card in cluster_cards(model)}
     assert cards[id_].name == "kept"
     assert cards[id_].size >= size
+
+
+@cases("identity across fits")
+def test_a_new_fit_takes_over_ids_names_and_pins(case: Case) -> None:
+    old = learn(case.make(), named(case.rows(0)), None)
+    ids = old.cluster_ids_.tolist()
+    order = np.argsort(-np.asarray(old.cluster_sizes_), kind="stable")
+    first, second = (int(old.cluster_ids_[at]) for at in order[:2])
+    old.name_cluster(first, "the largest")
+    old.pin_cluster(second)
+    before = fingerprint(old)
+    rows = named(case.rows(0)[::-1])  # other first rows, so other numbers
+    new = case.make().set_params(random_state=7).fit(rows, identity_from=old)
+    assert fingerprint(old) == before
+    assert new.roster_.names.get(first) == "the largest"
+    assert second in new.roster_.pinned
+    shared = np.isin(ids, new.cluster_ids_)
+    assert shared.sum() >= 3
+    assert np.mean(new.predict(rows) == old.predict(rows)) > 0.9
+    assert np.mean(new.labels_ == new.predict(rows)) > 0.9
+    assert {card.id: card.name for card in cluster_cards(new)}[first] == "the largest"

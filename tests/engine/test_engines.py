@@ -188,3 +188,90 @@ def test_a_worker_that_is_killed_changes_nothing(cluster):
         memories = list(second.memories)
     np.testing.assert_array_equal(second.stats.total, expected.stats.total)
     assert memories == expected.memories
+
+
+# --- data in parts ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def days(tmp_path_factory):
+    """Four files of texts with ids, of four kinds."""
+    import json
+
+    folder = tmp_path_factory.mktemp("days")
+    rng = np.random.default_rng(0)
+    for day in range(4):
+        kinds = rng.integers(0, 4, 60 + day)
+        words = [[f"w{4 * kind + word}" for word in rng.integers(0, 5, 6)] + [f"day{day}"] for kind in kinds]
+        rows = [{"id": f"{day}-{at}", "text": " ".join(each)} for at, each in enumerate(words)]
+        (folder / f"{day}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_parts_have_the_columns_and_weights_of_the_whole(days):
+    import shoal
+
+    options = {"item": "id", "text": "text", "min_items": 30}
+    parts = shoal.engine.read_partitions(days / "*.jsonl", **options)
+    whole = shoal.read(str(days / "*.jsonl"), **options)
+    assert sorted(parts.columns.vocabulary) == sorted(whole.vocabulary)
+    order = parts.columns.vocabulary.find(whole.vocabulary.strings)
+    stacked = np.vstack([part.load(*part.needs()).X.toarray() for part in parts])
+    np.testing.assert_allclose(stacked[:, order], whole.X.toarray(), rtol=1e-12)
+    ids = np.concatenate([part.load(*part.needs()).ids for part in parts])
+    assert ids.tolist() == whole.ids.tolist()
+
+
+@pytest.mark.parametrize("algorithm", ["exact", "wand"])
+def test_k_means_of_parts_has_the_bits_of_blocks_on_threads_and_on_dask(days, cluster, algorithm, tmp_path):
+    import shoal
+    from shoal.engine import checkpointed
+
+    parts = shoal.engine.read_partitions(str(days / "*.jsonl"), item="id", text="text")
+
+    def model():
+        return shoal.SphericalKMeans(4, algorithm=algorithm, n_init=1, max_iter=3, random_state=0)
+
+    expected = model().fit([part.load(*part.needs()) for part in parts])
+    on_threads = model().fit(parts)
+    with using(cluster):
+        on_dask = model().fit(parts)
+        with checkpointed(tmp_path):
+            written = model().fit(parts)
+    for other in (on_threads, on_dask, written):
+        np.testing.assert_array_equal(other.labels_, expected.labels_)
+        np.testing.assert_array_equal(other.similarities_, expected.similarities_)
+        assert (other.cluster_centers_ != expected.cluster_centers_).nnz == 0
+
+
+def test_dask_collections_are_read_like_files(days, cluster):
+    import json
+
+    import dask.bag
+    import pandas as pd
+
+    import shoal
+
+    options = {"item": "id", "text": "text"}
+    expected = shoal.engine.read_partitions(str(days / "*.jsonl"), **options)
+    bag = dask.bag.read_text(str(days / "*.jsonl")).map(json.loads)
+    frame = dask.delayed(pd.read_json)(str(days / "0.jsonl"), lines=True)
+    for source in (bag, [frame]):
+        with using(cluster):
+            parts = shoal.engine.read_partitions(source, **options)
+            labels = shoal.SphericalKMeans(4, n_init=1, max_iter=2, random_state=0).fit(parts).labels_
+        n = len(parts)
+        assert parts.n_items == sum(part.n_items for part in expected.parts[:n])
+        if n == 4:
+            same = shoal.SphericalKMeans(4, n_init=1, max_iter=2, random_state=0).fit(expected).labels_
+            np.testing.assert_array_equal(labels, same)
+
+
+def test_a_pattern_without_files_says_so(tmp_path):
+    import shoal
+    from shoal.errors import BadSource
+
+    with pytest.raises(BadSource, match="no file matches"):
+        shoal.engine.read_partitions(tmp_path / "*.parquet")
+    with pytest.raises(BadInput, match="pattern of files"):
+        shoal.engine.read_partitions(7)

@@ -56,7 +56,7 @@ def test_attributes_keep_their_definitions() -> None:
     probabilities = model.predict_proba(X)
     assert probabilities.shape == (300, model.n_clusters_)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1, rtol=1e-12)
-    together = model.same_cluster_probability([0, 1, 2], [0, 5, 9])
+    together = model.sampled_together([0, 1, 2], [0, 5, 9])
     expected = [np.mean(model.samples_[:, a] == model.samples_[:, b]) for a, b in [(0, 0), (1, 5), (2, 9)]]
     np.testing.assert_allclose(together, expected)
     numbers, probability = model.n_clusters_posterior_

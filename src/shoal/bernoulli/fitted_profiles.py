@@ -73,16 +73,6 @@ class FittedProfiles(Estimator):
         """Mean log probability of the rows."""
         return float(self.score_samples(X).mean())
 
-    def same_cluster_probability(self, X: Any, Y: Any) -> np.ndarray:
-        """Probability, for each row of ``X`` with its row of ``Y``, that both are of one cluster (clutter is none)."""
-        a, b = self.predict_proba(X), self.predict_proba(Y)
-        if a.shape != b.shape:
-            raise BadInput(
-                f"X has {a.shape[0]} rows and Y has {b.shape[0]}; pairs need as many of one as of the other."
-            )
-        n = self.roster_.ids.size
-        return np.asarray((a[:, :n] * b[:, :n]).sum(axis=1))
-
     def sample(
         self, n_samples: int = 1, random_state: int | np.random.Generator | None = None
     ) -> tuple[sp.csr_matrix, np.ndarray]:  # fmt: skip

@@ -154,7 +154,7 @@ class BernoulliMixture(FittedProfiles):
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> BernoulliMixture:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, identity_from: Any = None) -> BernoulliMixture:
         """Learn the clusters of the rows of ``X`` (a matrix or a Dataset), read in random order.
 
         Parameters
@@ -163,6 +163,8 @@ class BernoulliMixture(FittedProfiles):
         y : ignored
         sample_weight : array of shape (n_rows,), optional
             How often each row counts.
+        identity_from : fitted model, optional
+            An earlier model, whose ids, names and pins go to the clusters found again.
         """
         options = self._options()
         found = validate_rows(self, X, mode="fit")
@@ -183,7 +185,7 @@ class BernoulliMixture(FittedProfiles):
             )
             self._remember_rows(found, mode="fit")
             self._look_back(rows)
-        return self
+        return self._identified(identity_from, X)  # type: ignore[no-any-return]
 
     def _fit_adf(self, rows: sp.csr_matrix, weights: np.ndarray, options: Options, rng: np.random.Generator) -> None:
         learned = fit_adf(rows, weights, options, rng)

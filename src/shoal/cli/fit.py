@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time as clock
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +13,12 @@ import typer
 
 from shoal.cli.memory import peak_mb
 from shoal.cli.models import CHOICES, Model, build, settings_of
-from shoal.cli.options import Overwrite, PrintFlags, ReadFlags, Source, progress_bars, takes_flags
+from shoal.cli.options import EngineFlags, Overwrite, PrintFlags, ReadFlags, Source, progress_bars, takes_flags
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from shoal.data import Dataset, ReadOptions
+
+LEARN_FROM_PARTS = ("SphericalKMeans",)  # models whose fit takes partitions
 
 
 @takes_flags
@@ -24,6 +26,7 @@ def fit(
     source: Source,
     flags: ReadFlags,
     shown: PrintFlags,
+    where: EngineFlags,
     model: Annotated[
         Model, typer.Option("--model", "-m", help="Which model; auto looks at the table and says what it took.")
     ] = Model.kmeans,
@@ -41,6 +44,10 @@ def fit(
             "--stability", min=0, help="Fit so many halves of the rows, too: how surely each cluster is found."
         ),
     ] = 0,
+    identity_from: Annotated[
+        Path | None,
+        typer.Option("--identity-from", metavar="MODEL", help="Keep ids and names of this model."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", "-o", help="Save the model here.")] = None,
     report: Annotated[Path | None, typer.Option("--report", help="Write an HTML report here.")] = None,
     overwrite: Overwrite = False,
@@ -50,6 +57,7 @@ def fit(
     --model suggester learns to suggest features instead; reasons are grouped by --set clusters=MODEL, a saved model.
 
     Example: shoal fit clicks.parquet --model kmeans -k 500 --item id --features tags --out clicks.shoal
+    Example: shoal fit 'clicks/*.parquet' --engine dask --scheduler tcp://head:8786 --checkpoint run -k 500 -o c.shoal
     """
     from shoal.cli.output_files import check_outputs
     from shoal.cli.source import rereadable
@@ -62,26 +70,56 @@ def fit(
         raise BadInput("--report: a suggester has no clusters to report; leave --report out.")
     if model is not Model.auto:
         estimator = build(model, wanted)  # a wrong option is refused before anything is read
-    with progress_bars(shown.quiet), rereadable(source) as again, warnings.catch_warnings(record=True) as caught:
+    check_engine(where)
+    reader = rereadable(source) if where.engine == "threads" else nullcontext(source)
+    with progress_bars(shown.quiet), reader as again, warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         if model is Model.auto:
             model, more = automatic_model(again, flags)
             estimator = build(model, more | wanted)
         work = Work(estimator, reading_options(model, flags, wanted), again)
-        if batch_rows is None:
-            work.fit_whole()
-        else:
-            work.fit_batches(batch_rows, at_once=CHOICES[model].fits_batches)
-        if stability:
-            work.measure_stability(stability, seed)
-        if out is not None:
-            work.save(out)
+        described = {"source": source, "model": str(model), "batch_rows": batch_rows, "options": repr(work.options)}
+        with passes_on(where, described | {"parameters": repr(estimator)}):
+            if where.engine == "dask":
+                work.fit_partitions()
+            elif batch_rows is None:
+                work.fit_whole()
+            else:
+                work.fit_batches(batch_rows, at_once=CHOICES[model].fits_batches)
+            if stability:
+                work.measure_stability(stability, seed)
+            if identity_from is not None:
+                work.take_identity(identity_from)
+            if out is not None:
+                work.save(out)
         cards = work.finish(report, title=f"Clusters of {source}")
         for warning in dict.fromkeys(str(w.message) for w in caught):
             message(f"note: {warning}")
     show_result(work, cards, work.facts(cards, out, report), shown)
     if any(issubclass(w.category, InterruptedWarning) for w in caught):
         raise typer.Exit(1)
+
+
+def check_engine(where: EngineFlags) -> None:
+    """Refuse engine options that contradict one another, before anything is read."""
+    from shoal.errors import BadInput
+
+    if where.engine not in ("threads", "dask"):
+        raise BadInput(f"--engine is {where.engine!r}; it must be threads or dask.")
+    if where.scheduler is not None and where.engine != "dask":
+        raise BadInput("--scheduler is the address of a Dask cluster; give --engine dask, too.")
+    if where.resume and where.checkpoint is None:
+        raise BadInput("--resume needs the folder that the stopped fit wrote to; give --checkpoint FOLDER.")
+
+
+@contextmanager
+def passes_on(where: EngineFlags, work: dict[str, Any]) -> Iterator[None]:
+    """Run the passes inside on the engine that was asked for, written down if asked."""
+    from shoal.engine import checkpointed, using
+
+    keeping = checkpointed(where.checkpoint, resume=where.resume, work=work) if where.checkpoint else nullcontext()
+    with using(where.scheduler or where.engine), keeping:
+        yield
 
 
 def drop_unset(**values: Any) -> dict[str, Any]:
@@ -145,6 +183,25 @@ class Work:
             for batch in self._batches(batch_rows):
                 self.estimator.partial_fit(batch)
 
+    def fit_partitions(self) -> None:
+        """Files that the workers read, each into the same columns."""
+        from shoal.engine import read_partitions
+        from shoal.errors import BadInput
+        from shoal.progress import message
+
+        if not hasattr(self.estimator, "n_clusters") or type(self.estimator).__name__ not in LEARN_FROM_PARTS:
+            raise BadInput(
+                f"--engine dask fits {', '.join(LEARN_FROM_PARTS)} so far. Leave --engine out, or fit parts and use "
+                "'shoal merge'."
+            )
+        self.in_batches = True
+        with self.timed("reading"):
+            parts = read_partitions(self.source, options=self.options)
+        message(f"found {parts}")
+        with self.timed("fitting"):
+            self.estimator.fit(parts)
+        self.n_items, self.dataset = parts.n_items, parts[0].load(*parts[0].needs())
+
     def _batches(self, batch_rows: int) -> Iterator[Dataset]:
         from shoal import read_batches
 
@@ -167,6 +224,13 @@ class Work:
         with self.timed("stability"):
             found = cluster_stability(self.estimator, self.dataset, n_resamples=n_resamples, random_state=seed)
         self.estimator.stability_ = np.array([self.estimator.cluster_ids_, found])
+
+    def take_identity(self, path: Path) -> None:
+        """The ids, names and pins of an older model, for the clusters found again in the rows (or the last batch)."""
+        from shoal import load, match_clusters
+
+        older = load(path)
+        match_clusters(older, self.estimator, self.dataset).carry(older, self.estimator)
 
     def save(self, out: Path) -> None:
         """A model that cannot be saved where it was asked for is saved elsewhere rather than lost."""

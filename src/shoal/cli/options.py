@@ -110,6 +110,23 @@ class ReadFlags(ColumnFlags):
 
 
 @dataclass
+class EngineFlags:
+    """Where the passes of a fit run, and what is kept of them on the way."""
+
+    engine: Annotated[
+        str, typer.Option("--engine", help="threads, or dask: SOURCE is then a pattern of files that the workers see.")
+    ] = "threads"
+    scheduler: Annotated[
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster, such as tcp://host:8786.")
+    ] = None
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option("--checkpoint", metavar="FOLDER", help="Keep passes here until the model is saved."),
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from what a stopped fit left there.")] = False
+
+
+@dataclass
 class PrintFlags:
     """How a command shows what it did."""
 

@@ -168,9 +168,12 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
 
     # --- learning -----------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> DensityKMeans:
-        """Find the centers of ``X``, (n, n_features) parameters; rows may carry weights."""
-        family, random = check_options(self)
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, identity_from: Any = None) -> DensityKMeans:
+        """Find the centers of ``X``, (n, n_features) parameters; rows may carry weights.
+
+        ``identity_from``: an earlier model, whose ids, names and pins go to the clusters found again.
+        """
+        given, (family, random) = X, check_options(self)
         rows, X = self._validated(family, X, "fit")
         weights, unit = usable_weights(sample_weight, len(X), self.n_clusters)
         with learning(self):
@@ -193,7 +196,7 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
             self.roster_ = Roster.of(self.n_clusters)
             self._remember(best, unit)
             self._remember_rows(rows, mode="fit")
-        return self
+        return self._identified(identity_from, given)  # type: ignore[no-any-return]
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> DensityKMeans:
         """Learn from one more batch of rows: each center moves by the share of its weight that is new.

@@ -6,7 +6,22 @@ package), and an engine is what folds them over blocks. Models know no engine, a
 
 from shoal.engine.checkpoint import checkpointed
 from shoal.engine.fold import Engine, Folded, current, engine_of, fold, learning, using
+from shoal.engine.partitions import Partition, Partitions, read_partitions
 from shoal.engine.threads import Threads
 from shoal.engine.tree import Tree
 
-__all__ = ["Engine", "Folded", "Threads", "Tree", "checkpointed", "current", "engine_of", "fold", "learning", "using"]
+__all__ = [
+    "Engine",
+    "Folded",
+    "Partition",
+    "Partitions",
+    "Threads",
+    "Tree",
+    "checkpointed",
+    "current",
+    "engine_of",
+    "fold",
+    "learning",
+    "read_partitions",
+    "using",
+]

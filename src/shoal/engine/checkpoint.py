@@ -12,11 +12,13 @@ Python pickles: resume from folders of your own only.
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,15 +38,20 @@ class Slot(NamedTuple):
     after: Path
 
 
-class Remembering(NamedTuple):
+@dataclass(frozen=True)
+class Remembering:
     """``accumulate`` with the block's memory in files; runs where the block is."""
 
     accumulate: Callable[..., tuple[Any, Any]]
 
-    def __call__(self, block: Any, model: Any, slot: Slot) -> tuple[Any, None]:
+    def __call__(self, block: Any, model: Any, slot: Any = None) -> tuple[Any, None]:
         memory = _read(slot.before) if isinstance(slot.before, Path) else slot.before
         stats, memory = self.accumulate(block, model, memory)
-        _write(slot.after, memory)
+        # Not flushed to the disk, as the pass itself is: many small files a pass, which only a crash of the whole
+        # machine would lose.
+        part = slot.after.with_name(f"{slot.after.name}.{os.getpid()}.part")
+        part.write_bytes(pickle.dumps(memory, protocol=pickle.HIGHEST_PROTOCOL))
+        part.replace(slot.after)
         return stats, None
 
 

@@ -34,6 +34,7 @@ class Dask:
     def __init__(self, client: Client | str | None = None) -> None:
         self.client = _client_of(client)
         self._placed: dict[int, tuple[Any, list[Future]]] = {}
+        self._needs: dict[int, tuple[Any, Future]] = {}
 
     def fold(
         self,
@@ -65,6 +66,7 @@ class Dask:
     def close(self) -> None:
         """Let the workers forget the blocks; the cluster stays."""
         self._placed.clear()
+        self._needs.clear()
 
     def _place(self, blocks: Sequence[Any]) -> list[Future]:
         known = self._placed.get(id(blocks))
@@ -75,7 +77,22 @@ class Dask:
         return known[1]
 
     def _submit_block(self, block: Any) -> Future:
-        return self._submit(loaded, block)
+        if not hasattr(block, "needs"):
+            return self._submit(loaded, block)
+        return self._submit(_load, block.bare(), *map(self._needed, block.needs()))
+
+    def _needed(self, value: Any) -> Any:
+        """A task that holds what blocks need; made once for all of them."""
+        if hasattr(value, "dask"):
+            return self.client.compute(value)
+        if value is None or isinstance(value, str | int | float):
+            return value
+        known = self._needs.get(id(value))
+        if known is None or known[0] is not value:
+            if len(self._needs) >= MOST_PLACED:
+                del self._needs[next(iter(self._needs))]
+            known = self._needs[id(value)] = (value, self._submit(_same, value))
+        return known[1]
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
         # pure=False: keys are never derived from the arguments, which may be large and costly to hash.
@@ -121,6 +138,10 @@ def _client_of(client: Client | str | None) -> Client:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _load(block: Any, *needs: Any) -> Any:
+    return block.load(*needs)
 
 
 def _first(pair: tuple[Any, Any]) -> Any:

@@ -101,8 +101,15 @@ def engine_of(engine: Any) -> Engine:
 
 
 def loaded(block: Any) -> Any:
-    """The rows of a block; one that only names where they are (a part of a file) is read where it is used."""
-    return block.load() if hasattr(block, "load") else block
+    """The rows of a block; one that only names where they are (a part of a file) is read where it is used.
+
+    Such a block has ``load(*needs)``, and what it needs may be the same for many blocks, so that an engine brings it
+    to each place once: ``needs()`` says what, and ``bare()`` is the block without.
+    """
+    if not hasattr(block, "load"):
+        return block
+    needs = block.needs() if hasattr(block, "needs") else ()
+    return block.load(*(need.compute() if hasattr(need, "dask") else need for need in needs))
 
 
 def fold(

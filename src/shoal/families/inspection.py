@@ -75,6 +75,12 @@ class FittedMixture(EstimatedMixture):
         return np.asarray(self.stats_.size)
 
     @property
+    def converged_(self) -> bool:
+        """Whether all planned sweeps were run. Whether they were enough, ``n_chains`` and ``diagnostics_`` say."""
+        check_is_fitted(self)
+        return self.n_iter_ >= self.n_sweeps
+
+    @property
     def objective_history_(self) -> list[float]:
         """Log joint of rows and labels after each sweep."""
         check_is_fitted(self)
@@ -96,7 +102,7 @@ class FittedMixture(EstimatedMixture):
     def cluster_uncertainty(self) -> np.ndarray | None:
         """For each cluster, the mean share of kept samples in which a member was elsewhere."""
         check_is_fitted(self)
-        rows = np.searchsorted(self.roster_.ids, self.labels_)  # ids are in the order they were given
+        rows = self._places(self.labels_)
         members = np.bincount(rows, minlength=self.n_clusters_)
         agreed = np.bincount(rows, self.agreement_, minlength=self.n_clusters_)
         return np.asarray(1 - agreed / np.maximum(members, 1))
@@ -125,7 +131,7 @@ class FittedMixture(EstimatedMixture):
 
     # --- samples ------------------------------------------------------------------------------------------------------
 
-    def same_cluster_probability(self, rows: Any, others: Any) -> np.ndarray:
+    def sampled_together(self, rows: Any, others: Any) -> np.ndarray:
         """For pairs of fitted rows (numbers or matching arrays), the share of kept samples that have them together."""
         check_is_fitted(self)
         rows, others = np.broadcast_arrays(np.asarray(rows), np.asarray(others))

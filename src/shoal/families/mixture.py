@@ -154,7 +154,9 @@ class ExponentialFamilyMixture(FittedMixture):
 
     # --- fitting ------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any = None, *, must_link: Any = None, cannot_link: Any = None) -> ExponentialFamilyMixture:
+    def fit(
+        self, X: Any, y: Any = None, *, must_link: Any = None, cannot_link: Any = None, identity_from: Any = None
+    ) -> ExponentialFamilyMixture:
         """Sample the labels of these rows. On a single block, as here, that is the exact chain.
 
         Parameters
@@ -163,6 +165,7 @@ class ExponentialFamilyMixture(FittedMixture):
             cluster; the others join these or make clusters of their own. ``classes_`` has the classes, and the cluster
             of ``classes_[j]`` has the id j and the class for a name. A y without -1 is ignored, as clusterers do.
         must_link, cannot_link : pairs of row numbers that are in one cluster, or in two.
+        identity_from : an earlier model, whose ids, names and pins go to the clusters found again.
         """
         settings = self._settings()
         rows = self._validated(X, mode="fit")
@@ -181,16 +184,16 @@ class ExponentialFamilyMixture(FittedMixture):
                 logger.info("number of clusters: %s", self.number_of_clusters_.reason)
                 self.restore_state(chosen.fitted_state())
                 self._remember_rows(rows, mode="fit")
-                return self
+                return self._identified(identity_from, X)  # type: ignore[no-any-return]
             self.bound_ = settings.n_clusters
             self._remember_rows(rows, mode="fit")
             if self.n_chains > 1:
                 self._run_chains(rows.matrix, init, known, seed)
                 self._remember_rows(rows, mode="fit")
-                return self
+                return self._identified(identity_from, X)  # type: ignore[no-any-return]
             problem = make_problem(rows.matrix, settings)
             self._sample(problem, init, known, seed)
-        return self
+        return self._identified(identity_from, X)  # type: ignore[no-any-return]
 
     def _run_chains(self, rows: Any, init: Any, known: Known | None, seed: int) -> None:
         """Several fits from different starts, the best of which is the model."""

@@ -28,7 +28,7 @@ class EstimatedMixture(ScoringMixture):
         """Labels of the fitted rows as rows of the model."""
         if self.samples_.shape[1] != len(self.labels_):
             raise BadInput("the kept samples are of the rows of the last fit; rows have been learned since.")
-        return np.searchsorted(self.roster_.ids, self.labels_)
+        return self._places(self.labels_)
 
     def credible_intervals(self, share: float = 0.9) -> dict[str, posterior.Interval]:
         """Posterior means with central intervals: ``weights`` and ``means`` of each feature over the kept

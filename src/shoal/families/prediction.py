@@ -30,6 +30,8 @@ class ScoringMixture(Estimator):
     family: Any
     covariance: str
     n_clusters: int | str
+    n_sweeps: int
+    n_iter_: int
     n_threads: int | None
     weights: str
     stats_: Any
@@ -134,6 +136,11 @@ class ScoringMixture(Estimator):
         own = self.family_.log_predictive_at(self.stats_, X, labels)
         alone = self.family_.log_predictive_at(self.stats_, X, np.full(X.shape[0], -1))
         return np.asarray((own - alone) / np.maximum(self.family_.row_lengths(X), 1.0))
+
+    def _places(self, labels: np.ndarray) -> np.ndarray:
+        """Ids of clusters as rows of the model; ids taken over from an older model are in no order."""
+        order = np.argsort(self.roster_.ids)
+        return np.asarray(order[np.searchsorted(self.roster_.ids, labels, sorter=order)])
 
     def score_samples(self, X: Any) -> np.ndarray:
         """log p(row) for each row, over known clusters and one not seen yet; for counts, without log x!."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,9 +12,11 @@ from typing import Any
 import numpy as np
 
 from shoal.engine import fold
+from shoal.engine.fold import loaded
 from shoal.errors import BadInput
 from shoal.kmeans.centers import Centers, centers_from_rows
-from shoal.kmeans.rows import Ranking, UnitRows, ranked_again, row_keys, stacked, take_rows
+from shoal.kmeans.inverted_index import postings_of
+from shoal.kmeans.rows import Ranking, UnitRows, ranked_again, row_keys, stacked, take_rows, unit_rows
 
 PARTS = ("indptr", "ranks", "values", "lengths")
 
@@ -29,6 +32,9 @@ class Block:
     columns: np.ndarray | None = None
     n_features: int = 0
     postings: Any = None  # of the rows, for wand
+    partition: Any = None  # what gives the rows, where they are read when they are used
+    ranking: Ranking | None = None  # of the columns of a partition's rows
+    wants_postings: bool = False
 
     @property
     def n_rows(self) -> int:
@@ -39,6 +45,8 @@ class Block:
         """The rows."""
         if self.rows is not None:
             return self.rows
+        if self.partition is not None:
+            return loaded(self).rows  # type: ignore[no-any-return]
         assert self.columns is not None
         indptr, ranks, values, lengths = (np.load(Path(self.folder) / f"{part}.npy") for part in PARTS)
         return UnitRows(indptr, ranks, values, self.columns, self.n_features, lengths)
@@ -51,9 +59,31 @@ class Block:
         """Some rows, as centers."""
         return centers_from_rows(self.open(), which)
 
-    def with_postings(self, postings: Any) -> Block:
-        """The same block with an index over its rows."""
-        return replace(self, postings=postings)
+    def with_postings(self) -> Block:
+        """The same block with an index over its rows, made where the rows are."""
+        if self.partition is not None:
+            return replace(self, wants_postings=True)
+        return replace(self, postings=postings_of(self.open()))
+
+    def needs(self) -> tuple[Any, ...]:
+        """What loading takes, see :func:`shoal.engine.fold.loaded`."""
+        return () if self.partition is None else (self.ranking, *self.partition.needs())
+
+    def bare(self) -> Block:
+        """The block without what it needs."""
+        return self if self.partition is None else replace(self, ranking=None, partition=self.partition.bare())
+
+    def load(self, ranking: Ranking | None = None, *needs: Any) -> Block:
+        """The block with its rows in memory, if they are those of a partition; else as it is."""
+        if self.partition is None:
+            return self
+        assert ranking is not None
+        X = self.partition.load(*needs).X
+        if X.nnz and not (np.isfinite(X.data).all() and X.data.min() >= 0):
+            raise BadInput(f"part {self.partition.source} of the data holds values that are negative or not finite.")
+        rows = ranked_again(unit_rows(X, n_threads=1), ranking)
+        postings = postings_of(rows) if self.wants_postings else None
+        return replace(self, rows=rows, postings=postings, partition=None, ranking=None)
 
     def on_disk(self, folder: Path) -> Block:
         """The same block with its rows in a folder."""
@@ -127,6 +157,14 @@ def merge_counts(a: tuple[np.ndarray, np.ndarray], b: tuple[np.ndarray, np.ndarr
     return columns, counts
 
 
+def blocks_of_partitions(parts: Any) -> list[Block]:
+    """Blocks whose rows are read when they are used; columns are ranked by how many items have them."""
+    used = np.flatnonzero(parts.items_with)
+    columns = used[np.argsort(-parts.items_with[used], kind="stable")]
+    ranking = Ranking(columns, len(parts.columns.vocabulary))
+    return [Block(None, np.ones(part.n_items), part.first_row, partition=part, ranking=ranking) for part in parts]
+
+
 def spread_rows(blocks: list[Block], n: int) -> UnitRows:
     """About ``n`` rows, evenly spread over all."""
     n_rows = sum(block.n_rows for block in blocks)
@@ -134,12 +172,13 @@ def spread_rows(blocks: list[Block], n: int) -> UnitRows:
     if len(blocks) == 1:
         rows = blocks[0].open()
         return rows if n_rows <= n else take_rows(rows, which)
-    parts = []
-    for block in blocks:
-        mine = which[(which >= block.start) & (which < block.start + block.n_rows)] - block.start
-        if mine.size:
-            parts.append(take_rows(block.open(), mine))
-    return stacked(parts)
+    return stacked(fold(blocks, some_rows, operator.add, which).stats)
+
+
+def some_rows(block: Block, which: np.ndarray, memory: None = None) -> tuple[list[UnitRows], None]:
+    """Those of some rows, by number among all, that this block has."""
+    mine = which[(which >= block.start) & (which < block.start + block.n_rows)] - block.start
+    return [take_rows(block.open(), mine)] if mine.size else [], memory
 
 
 def are_blocks(X: Any) -> bool:

@@ -12,8 +12,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.base import Rows, validate_rows, validate_weights
+from shoal.engine import Partitions
 from shoal.errors import BadInput
-from shoal.kmeans.blocks import Block, BlockFiles, are_blocks
+from shoal.kmeans.blocks import Block, BlockFiles, are_blocks, blocks_of_partitions
 from shoal.kmeans.inverted_index import InvertedIndex
 from shoal.kmeans.rows import unit_rows
 from shoal.progress import task
@@ -39,6 +40,8 @@ def read_input(model: Any, X: Any, sample_weight: Any) -> Iterator[Input]:
         block = Block(X.rows, weights, postings=X.postings)
         rows = Rows(sp.csr_matrix((0, X.rows.n_features), dtype=np.float64))
         yield Input([block], rows, weights, unit, int(X.rows.indptr[-1]))
+    elif isinstance(X, Partitions):
+        yield _from_partitions(X, sample_weight)
     elif are_blocks(X):
         files = BlockFiles(spill=not isinstance(X, list | tuple))
         try:
@@ -50,6 +53,16 @@ def read_input(model: Any, X: Any, sample_weight: Any) -> Iterator[Input]:
         weights, unit = scaled_weights(validate_weights(sample_weight, rows.matrix.shape[0]))
         unit_length = unit_rows(rows.matrix, n_threads=model.n_threads)
         yield Input([Block(unit_length, weights)], rows, weights, unit, int(unit_length.indptr[-1]))
+
+
+def _from_partitions(parts: Partitions, sample_weight: Any) -> Input:
+    """Blocks that are read where they are used; labels are in the order of the parts."""
+    if sample_weight is not None:
+        raise BadInput("sample_weight is not for partitions; give blocks of rows, or no weights.")
+    blocks = blocks_of_partitions(parts)
+    empty = sp.csr_matrix((0, len(parts.columns.vocabulary)), dtype=np.float64)
+    rows = Rows(empty, parts.columns.vocabulary, recipe=parts.columns.recipe)
+    return Input(blocks, rows, np.ones(parts.n_items), 1.0, int(parts.items_with.sum()))
 
 
 def _from_blocks(model: Any, X: Any, sample_weight: Any, files: BlockFiles) -> Input:

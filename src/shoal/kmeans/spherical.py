@@ -29,7 +29,6 @@ from shoal.kmeans.centers import Centers, own_similarities
 from shoal.kmeans.exact import nearest_similarities, similarity_matrix
 from shoal.kmeans.finalize import FitResult, certified_exact, finalize
 from shoal.kmeans.input import Input, read_input
-from shoal.kmeans.inverted_index import postings_of
 from shoal.kmeans.lloyd import Assign, Run, lloyd
 from shoal.kmeans.options import check_options, check_state, given_centers, how_many_starts
 from shoal.kmeans.prediction import PreparedCenters, nearest_clusters, prepared
@@ -176,12 +175,16 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         self.n_threads = n_threads
         self.engine = engine
 
-    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> SphericalKMeans:
+    def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, identity_from: Any = None) -> SphericalKMeans:
         """Cluster the rows of ``X``.
 
         ``X`` is a matrix, a :class:`shoal.Dataset`, an :class:`InvertedIndex` over rows, or blocks of rows: a list, or
-        an iterator such as :func:`shoal.read_batches` gives, whose blocks wait on disk while the fit passes over them.
+        an iterator such as :func:`shoal.read_batches` gives, whose blocks wait on disk while the fit passes over them,
+        or :func:`shoal.engine.read_partitions`, whose parts are read where the passes run.
         ``sample_weight`` is then a list of the weights of each block.
+
+        ``identity_from``: an earlier model, whose ids, names and pins go to the clusters found again; matched by the
+        rows of ``X``, or by the features of the clusters where ``X`` is blocks.
         """
         rng = check_options(self)
         with learning(self), read_input(self, X, sample_weight) as data:
@@ -197,7 +200,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
                 result = finalize(data.blocks, best, choice.algorithm, self.n_threads)
                 self._remember(self._within_limits(data, result), data)
             self._remember_rows(data.rows, mode="fit")
-        return self
+        return self._identified(identity_from, X)  # type: ignore[no-any-return]
 
     def partial_fit(self, X: Any, y: Any = None, *, sample_weight: Any = None) -> SphericalKMeans:
         """Learn from one more batch of rows; each center has its own learning rate, the share of its rows that are new.
@@ -307,7 +310,7 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
         blocks = data.blocks
         if choice.algorithm == "wand":
             assign = partial(retrieve, top=self.top, thresholds=self.thresholds)
-            blocks = data.blocks = [block.with_postings(postings_of(block.open())) for block in blocks]
+            blocks = data.blocks = [block.with_postings() for block in blocks]
         model = Model(seeds, blocks[0].open().n_ranks, choice.features_kept)
         return choice, lloyd(blocks, model, assign, max_iter=self.max_iter, tol=self.tol, n_threads=self.n_threads)
 

@@ -50,6 +50,10 @@ class FittedStream(Estimator):
         """The log probability of what ``predict`` returns for each message."""
         return self._best(X, times)[1]
 
+    def score(self, X: Any, y: Any = None, *, times: Any = None) -> float:
+        """Mean log probability of the messages, before any of them is learned."""
+        return float(self.score_samples(X, times=times).mean())
+
     def predict_proba(self, X: Any, *, times: Any = None) -> np.ndarray:
         """Probabilities over ``cluster_ids_``, and in the last column that of a new cluster."""
         with lock_of(self).asking():
@@ -237,11 +241,6 @@ class FittedStream(Estimator):
                 f"a matrix of {chosen.size} x {chosen.size} pairs is too large; choose {LARGEST_MATRIX} items at most."
             )
         return same_cluster(self.samples_, chosen)
-
-    def same_cluster_probability(self, X: Any, Y: Any, *, times: Any = None) -> np.ndarray:
-        """For each row of X and of Y, the probability that both belong to one live cluster, given the clusters."""
-        mine, theirs = self.predict_proba(X, times=times), self.predict_proba(Y, times=times)
-        return np.asarray(mine[:, :-1] @ theirs[:, :-1].T)
 
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The features that set a cluster, live or retired, apart from the background."""
