@@ -12,7 +12,15 @@ def stories() -> Any:
     from shoal.streams import plots
 
     chat = shoal.datasets.make_threads(
-        2000, n_features=5000, length=8, arrival_rate=1.0, decay=0.02, prior=0.002, zipf=1.05, random_state=0
+        2000,
+        n_features=5000,
+        length=8,
+        arrival_rate=1.0,
+        decay=0.02,
+        concentration=2.0,
+        prior=0.002,
+        zipf=1.05,
+        random_state=0,
     )
     model = shoal.TimeSensitiveMixture(random_state=0).partial_fit(chat)
     return plots.time_versus_cluster(model, n_clusters=16)
