@@ -7,11 +7,13 @@ Seconds are processor time, after a first run on a few rows that compiles.
     python benchmarks/all_labelled.py                      every set, one after another
     python benchmarks/all_labelled.py 'octis_m10' tweet    these
     python benchmarks/all_labelled.py --ours               our models only (or --rivals)
+    python benchmarks/all_labelled.py --missing            what has no line yet for as many rows
     SHOAL_SEEDS=1 SHOAL_MOST_ROWS=2000 python benchmarks/all_labelled.py        less of everything
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -25,7 +27,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import adjusted_mutual_info_score, adjusted_rand_score, normalized_mutual_info_score
 
-from common import peak_mb, record
+from common import RESULTS, peak_mb, record
 from labelled_sets import SETS, Labelled
 from shoal import BernoulliMixture, ExponentialFamilyMixture, SphericalKMeans, TimeSensitiveMixture
 from shoal.metrics import b_cubed
@@ -153,7 +155,14 @@ ONLY_STREAMS = {"TimeSensitiveMixture stream", "TimeSensitiveMixture fit", "rive
 NO_SEED = {"river TextClust", "drain3"}
 
 
-def measure(name: str, models: dict[str, Fit]) -> None:
+def recorded() -> set[tuple[str, str, int]]:
+    """Set, model and rows of every line there is."""
+    with open(RESULTS / "all_labelled.jsonl") as text:
+        lines = [json.loads(line) for line in text]
+    return {(line["workload"], line["model"], line["rows"]) for line in lines}
+
+
+def measure(name: str, models: dict[str, Fit], done: set[tuple[str, str, int]]) -> None:
     data = SETS[name]()
     k = int(data.truth.max()) + 1
     some = slice(0, 300)
@@ -162,7 +171,7 @@ def measure(name: str, models: dict[str, Fit]) -> None:
     for model, fit in models.items():
         if model in ONLY_STREAMS and data.kind not in ("stream", "log"):
             continue
-        if model in ONLY_LOGS and data.kind != "log":
+        if (model in ONLY_LOGS and data.kind != "log") or (name, model, data.X.shape[0]) in done:
             continue
         fit(few, 3, 0)  # compiles
         runs = []
@@ -195,12 +204,13 @@ def scores(truth: np.ndarray, labels: np.ndarray) -> dict[str, float]:
 def main(arguments: list[str]) -> int:
     """One process for all, since UMAP compiles anew in each; a set that fails is named at the end."""
     names = [name for name in arguments if not name.startswith("--")]
-    models = {"--ours": OURS, "--rivals": RIVALS}.get((set(arguments) - set(names) or {""}).pop(), OURS | RIVALS)
+    models = OURS if "--ours" in arguments else RIVALS if "--rivals" in arguments else OURS | RIVALS
+    done = recorded() if "--missing" in arguments else set()
     warnings.simplefilter("ignore")
     failed = []
     for name in names or SETS:
         try:
-            measure(name, models)
+            measure(name, models, done)
         except Exception:
             traceback.print_exc()
             failed.append(name)
@@ -210,7 +220,7 @@ def main(arguments: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    unknown = [name for name in sys.argv[1:] if name not in SETS and name not in ("--ours", "--rivals")]
+    unknown = [name for name in sys.argv[1:] if name not in SETS and name not in ("--ours", "--rivals", "--missing")]
     if unknown:
         sys.exit(f"no set {', '.join(unknown)}; there are: {', '.join(SETS)}")
     sys.exit(main(sys.argv[1:]))

@@ -61,11 +61,29 @@ def labelled(sets: dict[str, dict[str, dict[str, Any]]]) -> str:
     if not sets:
         return "No lines yet: `python benchmarks/all_labelled.py`.\n"
     present = [model for model in SHORT if any(model in models for models in sets.values())]
-    parts = [summary(sets, present), "", f"![NMI of every model on every set](_static/{heatmap(sets, present)})", ""]
+    parts = [summaries(sets, present), "", f"![NMI of every model on every set](_static/{heatmap(sets, present)})", ""]
     parts += [f"![Quality against time](_static/{quality_against_time(sets, present)})", ""]
     for measure, name in MEASURES.items():
         parts += [f"### {name}", "", grid(sets, present, measure), ""]
     parts += ["### Processor seconds", "", grid(sets, present, "seconds", best=min, shown="{:.2g}"), ""]
+    return "\n".join(parts)
+
+
+def summaries(sets: dict[str, dict[str, dict[str, Any]]], present: list[str]) -> str:
+    """Means only over sets that every model of the part has a line for."""
+    parts = []
+    for title, kinds in (("Texts and sets", ("text", "sets")), ("Streams and logs", ("stream", "log"))):
+        part = {name: models for name, models in sets.items() if next(iter(models.values()))["kind"] in kinds}
+        fit = {model for models in part.values() for model in models} - {"drain3"}
+        complete = {name: models for name, models in part.items() if fit <= set(models)}
+        if complete and fit - set(OURS):
+            shown = [model for model in present if model in fit]
+            parts += [
+                f"{title}, means over {len(complete)} sets ({', '.join(complete)}):",
+                "",
+                summary(complete, shown),
+                "",
+            ]
     return "\n".join(parts)
 
 
