@@ -4,9 +4,9 @@
     python benchmarks/robustness.py kills 50       # one of them, as often
 
 Kills: a process saves a model, learns and saves, writes a report, or assigns and writes a table, over and over; it is
-ended by SIGKILL at a random moment. What is at the path afterwards has to be whole. Full disks: the same onto a file
-system of 1 MB (needs the right to mount one); the old file has to be whole. Damage: bytes flipped, the file cut, blocks
-exchanged or zeroed; no such file may be loaded.
+ended by SIGKILL at a random moment, or as soon as it has begun to write. What is at the path afterwards has to be
+whole. Full disks: the same onto a file system of 1 MB (needs the right to mount one); the old file has to be whole.
+Damage: bytes flipped, the file cut, blocks exchanged or zeroed; no such file may be loaded.
 """
 
 from __future__ import annotations
@@ -121,18 +121,28 @@ def kills(folder: Path, count: int) -> None:
         work(path)
         typical = time.perf_counter() - began
         lost = interrupted = 0
-        for _ in range(count // len(JOBS)):
+        for trial in range(count // len(JOBS)):
             before = left_over(path)
             worker = os.fork()
             if not worker:
                 while True:
                     work(path)
-            time.sleep(chance.uniform(0, 3 * typical))
+            if trial % 2:
+                time.sleep(chance.uniform(0, 3 * typical))
+            else:
+                wait_for_temporary(path, before, 6 * typical)
             os.kill(worker, signal.SIGKILL)
             os.waitpid(worker, 0)
             lost += not is_whole(path)
             interrupted += left_over(path) > before
         record("robustness", workload=f"kill {name}", trials=count // len(JOBS), in_the_middle=interrupted, lost=lost)
+
+
+def wait_for_temporary(path: Path, before: int, seconds: float) -> None:
+    """Until the writer has begun a file: a random moment falls into so short a time only now and then."""
+    end = time.perf_counter() + seconds
+    while left_over(path) <= before and time.perf_counter() < end:
+        pass
 
 
 def left_over(path: Path) -> int:

@@ -15,7 +15,7 @@ from shoal.warm_up import GROUPS as ALL_GROUPS
 from shoal.warm_up import warm_up
 
 OPTIONS: dict[str, tuple[Any, ...]] = {
-    "n_clusters": (1, 2, 3, 0, -1, 2.5, "x", None, 10**7),
+    "n_clusters": (1, 2, 3, 0, -1, 2.5, "x", None, 10**5),
     "max_iter": (1, 5, 0, -3, "x"),
     "tol": (0.0, 1e-3, -1.0, float("nan"), "x"),
     "n_init": (1, 2, 0, "auto", "x"),
@@ -121,7 +121,7 @@ def trial(name: str, seed: int) -> tuple[str, str]:
         steps = rng.permutation(["learn", "learn", "edit", "store"])[: rng.choice([0, 0, 1, 2])]
         for step in steps:
             what += f", {step}: {STEPS[step](model, X, name, rng)}"
-    except (ShoalError, NotImplementedError) as error:
+    except (ShoalError, NotImplementedError, MemoryError) as error:
         return "refused", f"{what}: {error}"
     except Wrong as error:
         return "wrong", f"{what}: {error}"

@@ -63,6 +63,7 @@ def changed(source, target, name, at, value):
         ("spread", 0, np.inf),
         ("base", 0, 1e300),  # no score is near the best: a division by zero
         ("lift", 0, -1e300),
+        ("ratio", 0, -1e300),
     ],
 )
 def test_profiles_that_lead_elsewhere(files, tmp_path, name, at, value):

@@ -56,6 +56,7 @@ def check_profiles(profiles: Profiles) -> None:
         need_array(getattr(profiles, name), name, (n_rows,))
     for name in ("base", "slope"):
         need_array(getattr(profiles, name), name, (n_rows,), low=-MOST_LOG_SCORE, high=MOST_LOG_SCORE)
+    need_array(profiles.ratio, "ratio", (n_rows,), low=0, high=np.exp(MOST_LOG_ODDS))
     need_array(profiles.log_ratio, "log_ratio", (n_rows,), low=-MOST_LOG_ODDS, high=MOST_LOG_ODDS)
     need_array(profiles.has_entries, "has_entries", (n_rows,), "b")
     need_array(profiles.spread, "spread", (n_rows, 4))

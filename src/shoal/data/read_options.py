@@ -54,7 +54,8 @@ class ReadOptions:
     sublinear : use 1 + log(count) for the count
     unit_length : divide each row by its Euclidean length; the default is to do so for tfidf
     min_items : leave out features that fewer items have
-    max_features : leave out items that have more features (counted before features are left out)
+    max_features : leave out items that have more features (counted before features are left out; with a vocabulary or
+        recipe, only its own features count)
     lowercase, stop_words, bigrams : for text; ``stop_words`` is "english" or the words themselves
     tokens : how text is cut: "words", or "log" for log lines, where numbers, addresses, paths and ids are masked and
         words have places (they keep their case; see :mod:`shoal.data.log_tokens`)
