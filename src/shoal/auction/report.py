@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
-from string import Template
 from typing import Any
 
 import numpy as np
 
-import shoal
-from shoal.atomic import atomic_write
 from shoal.auction import plots
 from shoal.auction.auction_log import AuctionLog
 from shoal.auction.evaluate import FROZEN_BIDS, OURS, UNGUARDED, Evaluation, Result
@@ -21,6 +18,7 @@ from shoal.auction.optimize import Infeasible, Plan, optimize
 from shoal.auction.replay import ReplayTable
 from shoal.errors import BadInput
 from shoal.progress import task
+from shoal.report.document import numbers_table, section, write_document
 
 WORDS = {
     "clicks": "clicks",
@@ -70,19 +68,10 @@ def write_report(
     busy = np.flatnonzero(np.bincount(log.day, minlength=log.days.size))
     subtitle = (
         f"{log.n_keywords:,} keywords, {log.n_auctions:,} auctions, {log.n_bids:,} bids, "
-        f"days {log.days[busy[0]]} to {log.days[busy[-1]]}. Written by shoal {shoal.__version__}."
+        f"days {log.days[busy[0]]} to {log.days[busy[-1]]}."
     )
-    template = Template((Path(__file__).parent / "report.html").read_text())
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    page = template.substitute(title=escape(title), subtitle=escape(subtitle), sections="\n".join(parts))
-    with atomic_write(path, "w") as out:
-        out.write(page)
-    return path
-
-
-def _section(heading: str, *parts: str, kind: str = "") -> str:
-    return f'<section class="{kind}"><h2>{escape(heading)}</h2>{"".join(parts)}</section>'
+    body = f'<h1>{escape(title)}</h1><p class="lead">{escape(subtitle)}</p>' + "\n".join(parts)
+    return write_document(path, title, body)
 
 
 def _image(address: str, alt: str) -> str:
@@ -90,7 +79,7 @@ def _image(address: str, alt: str) -> str:
 
 
 def _per_cent(value: float, digits: int = 1) -> str:
-    return f"{100 * value:+.{digits}f} %".replace("-", "\u2212")
+    return f"{100 * value:+.{digits}f}\u00a0%".replace("-", "\u2212")
 
 
 def _tile(name: str, value: float, note: str, *, good: bool | None) -> str:
@@ -140,7 +129,7 @@ def _headline(plan: Plan, evaluation: Evaluation | None) -> str:
         if missed
         else ""
     )
-    return _section("What the proposal brings", text, f'<div class="tiles">{"".join(tiles)}</div>', miss) + _section(
+    return section("What the proposal brings", text, f'<div class="tiles">{"".join(tiles)}</div>', miss) + section(
         "Read this before acting", warning, kind="warn"
     )
 
@@ -192,15 +181,12 @@ def _proposal(log: AuctionLog, plan: Plan, table: ReplayTable, cents_per_unit: f
             f"{log.policy.alpha[keyword]:.2f} → {policy.alpha[keyword]:.2f}",
             *changes,
         ]
-        lines.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    heads = ("keyword", "page views", "reserve today", "proposed", "CTR exponent", "clicks", "revenue", "mainline ads")
-    head = "".join(f"<th>{name}</th>" for name in heads)
+        lines.append(cells)
+    heads = ["keyword", "page views", "reserve today", "proposed", "CTR exponent", "clicks", "revenue", "mainline ads"]
     image = _image(plots.reserve_changes(plan, table.page_views[rows]), "share of page views by change of reserve")
     unit = escape(currency or "the log's unit") if cents_per_unit != 1 else "cents"
-    note = f'<p class="quiet">Reserves are in {unit} per click for an ad with the reference click rate.</p>'
-    return _section(
-        "What is proposed", text, image, f"<div class=scroll><table><tr>{head}</tr>{''.join(lines)}</table></div>", note
-    )
+    note = f'<p class="soft">Reserves are in {unit} per click for an ad with the reference click rate.</p>'
+    return section("What is proposed", text, image, numbers_table(heads, lines), note)
 
 
 def _methods(evaluation: Evaluation | None) -> str:
@@ -209,7 +195,7 @@ def _methods(evaluation: Evaluation | None) -> str:
     lines = []
     for result in evaluation.results:
         if result.plan is None:
-            lines.append(f'<tr><td>{escape(result.method)}</td><td colspan="8">{escape(result.why_not)}</td></tr>')
+            lines.append([escape(result.method), escape(result.why_not)])
             continue
         cells = [escape(result.method), _per_cent(result.in_sample["clicks"])]
         cells += [_per_cent(result.held_out[name]) for name in ("clicks", "revenue", "mainline_yield", "cpc")]
@@ -220,9 +206,8 @@ def _methods(evaluation: Evaluation | None) -> str:
             if react is None
             else " / ".join(_per_cent(react[n]) for n in ("clicks", "revenue", "mainline_yield"))
         ]
-        ours = ' class="ours"' if result.method == OURS else ""
-        lines.append(f"<tr{ours}>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
-    heads = (
+        lines.append(cells)
+    heads = [
         "method",
         "promised clicks",
         "clicks",
@@ -232,8 +217,7 @@ def _methods(evaluation: Evaluation | None) -> str:
         "optimism",
         "clicks at equal limits",
         "bidders react: clicks / revenue / mainline",
-    )
-    head = "".join(f"<th>{name}</th>" for name in heads)
+    ]
     text = (
         "<p>Every method was fitted on the earlier days and tried on the later ones. “Promised” is what a "
         "method expected from "
@@ -242,11 +226,11 @@ def _methods(evaluation: Evaluation | None) -> str:
         "credits it for mainline places it left unused. "
         f"“{OURS}” is the proposal; “{UNGUARDED}” is the same without its safety margins.</p>"
     )
-    return _section(
+    return section(
         "Against other ways to set reserves",
         text,
         _image(plots.methods_chart(evaluation), "gain in clicks by method"),
-        f"<div class=scroll><table><tr>{head}</tr>{''.join(lines)}</table></div>",
+        numbers_table(heads, lines, ours=escape(OURS)),
     )
 
 
@@ -285,10 +269,8 @@ def _limits(plan: Plan, table: ReplayTable) -> str:
             limits.append(limit)
             gains.append(other.lift()[plan.objective])
         image = _image(plots.trade_off(limits, gains, asked), "gain by mainline limit") if limits else ""
-        image += (
-            '<p class="quiet">In-sample and without margins: for the shape of the trade-off, not for its level.</p>'
-        )
-    return _section("What the limits cost", f"<ul>{''.join(items)}</ul>", certificate, image)
+        image += '<p class="soft">In-sample and without margins: for the shape of the trade-off, not for its level.</p>'
+    return section("What the limits cost", f"<ul>{''.join(items)}</ul>", certificate, image)
 
 
 def _curves(log: AuctionLog, plan: Plan, table: ReplayTable, groups: np.ndarray) -> str:
@@ -308,7 +290,7 @@ def _curves(log: AuctionLog, plan: Plan, table: ReplayTable, groups: np.ndarray)
         "given.</p>"
     )
     image = _image(plots.response_curves(together, largest, np.array(chosen), titles), "response curves")
-    return _section("How clusters answer to reserves", text, image)
+    return section("How clusters answer to reserves", text, image)
 
 
 def _numbers_of(log: AuctionLog, keywords: Sequence[Any]) -> np.ndarray:
@@ -334,25 +316,22 @@ def _landscapes(log: AuctionLog, scored: Any, clusters: np.ndarray, drawn: np.nd
         "<p>Every point is a keyword; drag to turn, scroll to zoom, point at one to see its name. The "
         "busiest clusters are in color; click their names to hide or show them.</p>"
     )
-    return _section(
-        "Bid landscapes", text, _image(plots.bid_densities(log, scored, drawn), "bid densities")
-    ) + _section("All keywords", turn, plots.cluster_scene(scored, clusters))
+    return section("Bid landscapes", text, _image(plots.bid_densities(log, scored, drawn), "bid densities")) + section(
+        "All keywords", turn, plots.cluster_scene(scored, clusters)
+    )
 
 
 def _data(log: AuctionLog, plan: Plan) -> str:
     dropped = "".join(f"<li>{count:,} rows: {escape(reason)}</li>" for reason, count in log.dropped.items())
     held = plan.facts.get("held out", {})
-    lines = "".join(
-        f"<tr><td>{escape(name)}</td>"
-        + "".join(f"<td>{_per_cent(change[n])}</td>" for n in ("clicks", "revenue", "mainline_yield", "worth"))
-        + "</tr>"
+    lines = [
+        [escape(name), *(_per_cent(change[n]) for n in ("clicks", "revenue", "mainline_yield", "worth"))]
         for name, change in held.items()
-    )
+    ]
     levels = (
         "<p>Levels compared by leaving out one day at a time (clicks, revenue, mainline ads, and clicks at "
         "equal limits):</p>"
-        f"<table><tr><th>settings per</th><th>clicks</th><th>revenue</th><th>mainline ads</th><th>at equal "
-        f"limits</th></tr>{lines}</table>"
+        + numbers_table(["settings per", "clicks", "revenue", "mainline ads", "at equal limits"], lines)
         if held
         else ""
     )
@@ -364,7 +343,7 @@ def _data(log: AuctionLog, plan: Plan) -> str:
         "<dt>optimism</dt><dd>How much better a plan looked on the days it was made from than on others.</dd></dl>"
     )
     clicks = plan.facts.get("clicks from", "estimated")
-    return _section(
+    return section(
         "Data and method",
         f"<p>Rows left out while reading: {'none.' if not dropped else ''}</p><ul>{dropped}</ul>",
         f"<p>Expected clicks come from {escape(clicks)} click rates. Reference click rate {log.reference_ctr:.4g}.</p>",

@@ -6,23 +6,17 @@ import html
 import json
 import os
 import re
-from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-import shoal
-from shoal.atomic import atomic_write
 from shoal.base import Estimator
-from shoal.errors import BadInput, BadSource
+from shoal.errors import BadInput
 from shoal.report.cards import ClusterCard, describe, named_model
+from shoal.report.document import asset, figure, fill, write_document
 from shoal.report.page_data import page_data
-from shoal.report.plots import as_svg, cohesion_plot, size_plot, typicality_plot
-
-WIDE_INCHES = 7.0
-PIXELS_PER_INCH = 96
+from shoal.report.plots import cohesion_plot, size_plot, typicality_plot
 
 
 def write_report(
@@ -48,7 +42,6 @@ def write_report(
         raise BadInput(f"a {type(model).__name__} has no clusters to report.")
     description = describe(model, dataset, n_features=n_features, n_items=n_items, stability=stability)
     cards = description.cards
-    page = resources.files("shoal.report").joinpath("template.html").read_text(encoding="utf-8")
     parts = {
         "TITLE": html.escape(title),
         "LEAD": html.escape(_lead(model, cards)),
@@ -56,20 +49,10 @@ def write_report(
         "SUMMARY": _table(_data_facts(model, dataset)),
         "PARAMETERS": _table(model.get_params(deep=False)),
         "TIMINGS": _table({name: f"{seconds:.2f} s" for name, seconds in (timings or {}).items()}),
-        "MADE": f"shoal {shoal.__version__}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "DATA": _json_in_html(page_data(model, description)),
         "SCRIPTS": _scripts(),
     }
-    # All at once: what is filled in may itself look like a place to be filled.
-    page = re.sub("@@([A-Z]+)@@", lambda place: parts[place[1]], page)
-    path = Path(path)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise BadSource(f"cannot make the folder {path.parent}: {error.strerror}.") from None
-    with atomic_write(path, "w") as out:
-        out.write(page)
-    return path
+    return write_document(path, title, fill("clusters.html", parts))
 
 
 def _lead(model: Estimator, cards: list[ClusterCard]) -> str:
@@ -87,25 +70,14 @@ def _lead(model: Estimator, cards: list[ClusterCard]) -> str:
 
 def _figures(model: Estimator, cards: list[ClusterCard]) -> list[str]:
     """Size and similarity of every model, then what the model itself has to show."""
-    figures = [_figure("How large the clusters are", "Items in each cluster, largest first.", size_plot(cards))]
+    figures = [figure("How large the clusters are", "Items in each cluster, largest first.", size_plot(cards))]
     typicality, meaning = model.typicality(), model.typicality_meaning
     if typicality is not None and len(typicality):
         caption = f"All items by their {meaning}: the further right, the better the item fits."
-        figures.append(_figure("How well the items fit", caption, typicality_plot(np.asarray(typicality), meaning)))
+        figures.append(figure("How well the items fit", caption, typicality_plot(np.asarray(typicality), meaning)))
         caption = "Each dot is a cluster: further right is larger, higher is more cohesive (its items are more alike)."
-        figures.append(_figure("Size and cohesion", caption, cohesion_plot(cards, meaning)))
-    return figures + [_figure(title, caption, draw()) for title, caption, draw in model.figures()]
-
-
-def _figure(title: str, caption: str, drawn: Any) -> str:
-    """A picture with its heading; what comes as text is taken as finished HTML."""
-    inside = drawn if isinstance(drawn, str) else as_svg(drawn, html.escape(title))
-    inches = WIDE_INCHES + 4 if isinstance(drawn, str) else drawn.get_figwidth()
-    return (
-        f"<figure{' class=wide' if inches > WIDE_INCHES else ''} style='--natural:{inches * PIXELS_PER_INCH:.0f}px'>"
-        f"<figcaption><b>{html.escape(title)}</b> {html.escape(caption)}</figcaption>"
-        f"<div class=scroll>{inside}</div></figure>"
-    )
+        figures.append(figure("Size and cohesion", caption, cohesion_plot(cards, meaning)))
+    return figures + [figure(title, caption, draw()) for title, caption, draw in model.figures()]
 
 
 def _data_facts(model: Estimator, dataset: Any) -> dict[str, Any]:
@@ -143,8 +115,7 @@ def _in_words(value: Any) -> str:
 
 def _scripts() -> str:
     """The modules of the page as one script, for a file cannot import another one."""
-    folder = resources.files("shoal.report").joinpath("assets")
-    parts = [folder.joinpath(name).read_text(encoding="utf-8") for name in ("dom.js", "cluster_map.js", "report.js")]
+    parts = [asset(name) for name in ("dom.js", "cluster_map.js", "report.js")]
     return '"use strict";\n' + "\n".join(
         re.sub(r"^export ", "", re.sub(r"^import .*\n", "", part, flags=re.M), flags=re.M) for part in parts
     )

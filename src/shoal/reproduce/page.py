@@ -7,16 +7,19 @@ import json
 import os
 import platform
 import re
-from datetime import UTC, datetime
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import shoal
 from shoal.atomic import atomic_write
 from shoal.errors import BadSource
-from shoal.report.plots import as_svg
-from shoal.reproduce.result import Paper, Picture, Table
+from shoal.report.document import figure, numbers_table, section, write_document
+from shoal.reproduce.result import Paper, Table
+
+LEAD = (
+    "<h1>Five papers, reproduced</h1><p class=lead>Figures of the papers stand in <span style='background: "
+    "var(--tint)'>colored columns</span>, ours next to them.</p>"
+)
 
 
 def write(papers: list[Paper], folder: str | os.PathLike[str]) -> Path:
@@ -34,42 +37,25 @@ def write(papers: list[Paper], folder: str | os.PathLike[str]) -> Path:
             if not isinstance(picture.drawn, str):
                 name = re.sub(r"[^a-z0-9]+", "-", f"{paper.name} {picture.title}".lower()).strip("-")
                 picture.drawn.savefig(folder / "pictures" / f"{name}.png", dpi=130)
-    template = resources.files("shoal.reproduce").joinpath("template.html").read_text(encoding="utf-8")
-    parts = {
-        "CONTENTS": "".join(f"<a href='#{paper.name}'>{html.escape(paper.title)}</a>" for paper in papers),
-        "PAPERS": "".join(_section(paper) for paper in papers),
-        "MADE": f"shoal {shoal.__version__}, Python {platform.python_version()}, {os.cpu_count()} cores, "
-        f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
-    }
-    page = folder / "index.html"
-    with atomic_write(page, "w") as out:
-        out.write(re.sub("@@([A-Z]+)@@", lambda place: parts[place[1]], template))
-    return page
+    contents = "".join(f"<a href='#{paper.name}'>{html.escape(paper.title)}</a>" for paper in papers)
+    body = f"{LEAD}<nav>{contents}</nav>" + "".join(_section(paper) for paper in papers)
+    made = f" with <code>shoal reproduce</code>, Python {platform.python_version()}, {os.cpu_count()} cores"
+    return write_document(folder / "index.html", "Five papers, reproduced", body, made=made)
 
 
 def _section(paper: Paper) -> str:
-    inside = "".join(_table(table) for table in paper.tables) + "".join(_picture(one) for one in paper.pictures)
-    return (
-        f"<section id={paper.name}><h2>{html.escape(paper.title)}</h2><p>{html.escape(paper.data)}</p>{inside}"
-        f"<p class=made>{paper.seconds:.0f} seconds</p></section>"
-    )
+    inside = "".join(_table(table) for table in paper.tables)
+    inside += "".join(figure(one.title, one.caption, one.drawn) for one in paper.pictures)
+    facts = f"<p>{html.escape(paper.data)}</p>", inside, f"<p class=soft>{paper.seconds:.0f} seconds</p>"
+    return section(paper.title, *facts, name=paper.name)
 
 
 def _table(table: Table) -> str:
-    """The paper's own figures stand in a colored column of their own."""
+    """The paper's own figures stand in colored columns."""
     theirs = [column.endswith("(paper)") for column in table.columns]
-    head = "".join(_cell("th", column, paper) for column, paper in zip(table.columns, theirs, strict=True))
-    rows = "".join(
-        "<tr>" + "".join(_cell("td", shown(value), paper) for value, paper in zip(row, theirs, strict=True)) + "</tr>"
-        for row in table.rows
-    )
-    note = f"<p class=note>{html.escape(table.note)}</p>" if table.note else ""
-    return f"<h3>{html.escape(table.title)}</h3><div class=scroll><table><tr>{head}</tr>{rows}</table></div>{note}"
-
-
-def _cell(tag: str, text: str, paper: bool) -> str:
-    kind = " class=paper" if paper else ""
-    return f"<{tag}{kind}>{html.escape(text)}</{tag}>"
+    rows = [[html.escape(shown(value)) for value in row] for row in table.rows]
+    note = f"<p class=soft>{html.escape(table.note)}</p>" if table.note else ""
+    return f"<h3>{html.escape(table.title)}</h3>{numbers_table(table.columns, rows, theirs=theirs)}{note}"
 
 
 def shown(value: Any) -> str:
@@ -86,9 +72,3 @@ def shown(value: Any) -> str:
         return f"{int(value):,}"
     size = abs(float(value))
     return f"{value:,.0f}" if size >= 1000 else f"{value:.1f}" if size >= 10 else f"{value:.3g}"
-
-
-def _picture(picture: Picture) -> str:
-    inside = picture.drawn if isinstance(picture.drawn, str) else as_svg(picture.drawn, html.escape(picture.title))
-    caption = f"<b>{html.escape(picture.title)}.</b> {html.escape(picture.caption)}"
-    return f"<figure><figcaption>{caption}</figcaption><div class=scroll>{inside}</div></figure>"
