@@ -110,6 +110,18 @@ def test_columns_of_the_clusters_are_matched_by_name(shop):
     assert np.array_equal(Suggester(clusters, random_state=0).fit(mirrored).row_clusters_, clusters.predict(shop.X))
 
 
+def test_rows_that_show_nothing_are_short_ones():
+    """Long rows have the common features; of rows that show nothing with half of all entries hidden, few are long."""
+    long, short = np.zeros((40, 25)), np.zeros((360, 25))
+    long[:, :10] = 1
+    short[np.arange(360), 10 + np.arange(360) % 15] = 1
+    model = Suggester(random_state=0).fit(np.vstack([long, short]))
+    chance = np.array([40 * 0.5**10, 360 * 0.5])
+    stated = [one.probability for one in model.suggest([], n=10, hidden=0.5)]
+    assert np.mean(stated) == pytest.approx(chance[0] / chance.sum(), rel=0.25)
+    assert np.mean([one.probability for one in model.suggest([], n=10, hidden=2.0)]) > 0.05
+
+
 @each(
     st.integers(0, 2**32 - 1), st.lists(st.integers(0, 39), max_size=8), st.lists(st.integers(0, 39), max_size=4),
     st.sampled_from(["third", "one", 0.05, 0.5, 0.99, 1, 30.0]), st.sampled_from(WAYS),

@@ -13,6 +13,7 @@ from shoal.suggestion.model import Queries, SuggestionModel, counts_of
 from shoal.suggestion.ridge import LocalRidge, Ridge
 from shoal.threads import ordered_map, row_blocks
 
+N_COMMON = 10  # features that an empty set is completed by
 BLOCK_CELLS = 2_000_000  # queries x features scored at once on one thread
 
 
@@ -88,6 +89,19 @@ def probabilities_of(model: SuggestionModel, queries: Queries, score: np.ndarray
     calibrated = model.calibration.probability(score, log_hidden, queries.log_given[:, None])
     by_popularity = sigmoid(score + log_hidden - np.log(max(model.stats.mean_length, 1e-6)))
     return np.where(queries.is_empty[:, None], by_popularity, calibrated)
+
+
+def hidden_of_empty_sets(model: SuggestionModel, share: float) -> float:
+    """What stands for the number of hidden entries where nothing is seen and each entry is hidden with this chance.
+
+    A row of m entries shows nothing with probability share^m. Such rows are short, and may hardly have what is common
+    in all rows: this is the mean length of a row times how much of the common features they have, relative to all.
+    """
+    stats, postings = model.stats, model.postings
+    chance = share ** np.diff(stats.row_ptr)
+    common = np.argsort(-stats.frequency, kind="stable")[:N_COMMON]
+    theirs = sum(chance[postings.rows[postings.ptr[d] : postings.ptr[d + 1]]].sum() for d in common) / chance.sum()
+    return float(stats.mean_length * theirs * stats.n_rows / max(float(stats.frequency[common].sum()), 1.0))
 
 
 def best_of(score: np.ndarray, candidates: np.ndarray, n: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from shoal.hidden_entries import check_hidden, expected_hidden
 from shoal.suggestion.learning import learn, update
 from shoal.suggestion.model import Queries, Settings, SuggestionModel, empty_model, new_queries
 from shoal.suggestion.names import columns_of
-from shoal.suggestion.ranking import ranked
+from shoal.suggestion.ranking import hidden_of_empty_sets, ranked
 from shoal.suggestion.reasons import Explanation, RowGroups, explain, suggestions_of
 from shoal.suggestion.state import check_model
 from shoal.suggestion.statistics import SuggestionStats, accumulate, as_presence, merge, no_rows, widened
@@ -340,8 +340,10 @@ class Suggester(Estimator):
         return self._queries(sets[0], sets[1], hidden), given.unknown + no.unknown
 
     def _queries(self, given: sp.csr_matrix, refused: sp.csr_matrix, hidden: Any) -> Queries:
-        n_rows = self.model_.stats.lengths()
-        expected = expected_hidden(np.arange(n_rows.size), n_rows, np.diff(given.indptr), check_hidden(hidden))
+        n_rows, n_given, hidden = self.model_.stats.lengths(), np.diff(given.indptr), check_hidden(hidden)
+        expected = expected_hidden(np.arange(n_rows.size), n_rows, n_given, hidden)
+        if not isinstance(hidden, str) and hidden < 1 and self.n_rows_ and (n_given == 0).any():
+            expected[n_given == 0] = max(hidden_of_empty_sets(self.model_, hidden), 1e-6)
         return new_queries(given, refused, np.log(expected))
 
     def _row_groups(self) -> RowGroups:
