@@ -186,6 +186,7 @@ def _learn_and_ask(variant: Variant, rows: sp.csr_matrix) -> None:
     if variant.group == "stream":
         steps: list[Callable[[], Any]] = [partial(model.fit, rows, times=times), *_questions(model, rows)]
         steps.append(partial(model.partial_fit, rows, times=times + times[-1]))
+        steps.append(partial(model.forecast_arrivals, 3600.0))
     else:
         steps = [partial(model.fit, rows), *_questions(model, rows)]
         if hasattr(model, "partial_fit"):
@@ -231,12 +232,14 @@ def _file_jobs(folder: Path) -> Iterator[Job]:
     layouts: list[tuple[str, dict[str, Any]]] = [
         ("tags.csv", {"item": "id", "features": "tags", "time": "time"}),
         ("tags.csv", {"item": "id", "text": "tags", "time": "time", "bigrams": True, "stop_words": "english"}),
+        ("tags.csv", {"item": "id", "text": "tags", "time": "time", "tokens": "log"}),
         ("long.csv", {"item": "id", "features": "feature", "weight": "count"}),
         ("lists.jsonl", {"item": "id", "features": "tags", "time": "time"}),
     ]
     defaults = {variant.group: variant for variant in reversed(variants())}
     for (name, columns), (group, variant) in itertools.product(layouts, defaults.items()):
-        if group != "suggestion" and (group != "stream" or "time" in columns):
+        suits = "time" in columns if group == "stream" else "tokens" not in columns
+        if group != "suggestion" and suits:
             yield Job(group, f"{name} {columns}", partial(_from_file, paths[name], columns, variant))
 
 
