@@ -288,10 +288,10 @@ one more cluster. Seconds are processor time. `python benchmarks/all_labelled.py
 
 {why_not_first(sets)}
 
-What lies behind it, as far as it is known: UMAP joins words that occur with the same other words, which helps where
-texts are very short and classes broad; models of counts split broad classes where labels do not. With labels of 2 to 8
-classes the number of clusters weighs more than their quality, so models that find the number are below those that were
-told it. k-means on an SVD is above k-means on tf-idf on long texts with few classes, and below it on short ones.
+Reasons that are likely, not shown: UMAP joins words that occur with the same other words, which helps where
+texts are very short and classes broad. GSDMM has the likelihood of the mixture, and twice the true number of
+clusters as its bound. With two to eight classes the number of clusters weighs more than their quality, so
+models that find the number are below those that were told it.
 
 ## Suggestions
 
