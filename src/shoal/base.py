@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
@@ -37,6 +37,7 @@ from shoal.validation import (
 __all__ = [
     "STORABLE",
     "Assignment",
+    "CenterEstimator",
     "Estimator",
     "Roster",
     "Rows",
@@ -263,6 +264,20 @@ class Estimator(ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+class CenterEstimator(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimator):
+    """The base of models whose clusters are the rows of ``cluster_centers_``; ``transform`` has a column for each."""
+
+    @property
+    def n_clusters_(self) -> int:
+        """Current number of clusters."""
+        check_is_fitted(self, "cluster_centers_")
+        return int(self.cluster_centers_.shape[0])
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters_
 
 
 def len_of(X: Any) -> int:

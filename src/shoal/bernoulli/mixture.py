@@ -35,9 +35,9 @@ from shoal.bernoulli.stored_state import check_state
 from shoal.bernoulli.stream_fit import StreamLearner, StreamState, empty_state, note_mergers
 from shoal.engine import learning
 from shoal.errors import BadInput, CannotMerge
+from shoal.weights import positive_repetitions, repetitions
 
 SEED_ROWS = 2000  # rows that EM's seeds are chosen from, at least
-MOST_REPETITIONS = 1e15  # beyond it a sum of weights no longer changes by one
 
 
 def _can_learn_more(model: BernoulliMixture) -> bool:
@@ -168,7 +168,8 @@ class BernoulliMixture(FittedProfiles):
         """
         options = self._options()
         found = validate_rows(self, X, mode="fit")
-        rows, weights = as_presence(found.matrix), some_weights(sample_weight, found.matrix.shape[0])
+        rows = as_presence(found.matrix)
+        weights = positive_repetitions(validate_weights(sample_weight, rows.shape[0]))
         if self.n_clusters > rows.shape[0]:
             raise BadInput(
                 f"n_clusters is {self.n_clusters}, but there are only n_samples={rows.shape[0]} rows. Ask for fewer."
@@ -200,13 +201,9 @@ class BernoulliMixture(FittedProfiles):
         background = background_of(seen, flat=options.flat)
         candidates = rng.permutation(np.flatnonzero(weights > 0))[: max(SEED_ROWS, 20 * self.n_clusters)]
         seeds = candidates[seed_rows(rows[candidates], self.n_clusters, background, self.init, rng)]
-        em = EM(
-            rows, weights, background, strength=self.strength, clutter=self.clutter, n_threads=self.n_threads
-        )  # fmt: skip
+        em = EM(rows, weights, background, strength=self.strength, clutter=self.clutter, n_threads=self.n_threads)
         stats, monitor = fit_em(em, em.begin(rows, seeds, self.n_clusters), max_iter=self.max_iter, tol=self.tol)
-        self.profiles_ = as_profiles(
-            stats, seen, clutter=self.clutter, strength=em.strength, flat=options.flat
-        )  # fmt: skip
+        self.profiles_ = as_profiles(stats, seen, clutter=self.clutter, strength=em.strength, flat=options.flat)
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
         self.objective_history_ = list(monitor.history)
         self.roster_ = Roster.of(self.n_clusters)
@@ -228,7 +225,8 @@ class BernoulliMixture(FittedProfiles):
         options = self._options()
         fitted = hasattr(self, "profiles_")
         found = validate_rows(self, X, mode="partial_fit" if fitted else "fit")
-        rows, weights = as_presence(found.matrix), some_weights(sample_weight, found.matrix.shape[0])
+        rows = as_presence(found.matrix)
+        weights = positive_repetitions(validate_weights(sample_weight, rows.shape[0]))
         with learning(self):
             rng = check_random_state(self.random_state)
             kept = weights > 0
@@ -243,9 +241,8 @@ class BernoulliMixture(FittedProfiles):
         if fitted:
             state = self.stream_
             profiles = with_seen(self.profiles_, seen, flat=options.flat)
-            wide = sp.csr_matrix(
-                (state.rows.data, state.rows.indices, state.rows.indptr), shape=(state.rows.shape[0], seen.size - 1)
-            )  # fmt: skip
+            parts = (state.rows.data, state.rows.indices, state.rows.indptr)
+            wide = sp.csr_matrix(parts, shape=(state.rows.shape[0], seen.size - 1))
             state = state._with_rows(wide)
             rng = np.random.default_rng(rng.integers(2**63) + state.n_rows)
             learner = StreamLearner(profiles, self.roster_, state, self.calibration_, options, rng)
@@ -390,23 +387,3 @@ class BernoulliMixture(FittedProfiles):
             n_partitions=check_int("n_partitions", self.n_partitions),
             n_threads=self.n_threads,
         )
-
-
-def some_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    """Validate weights; all zero would leave nothing to learn."""
-    weights = validate_weights(sample_weight, n_rows)
-    if n_rows and not weights.any():
-        raise BadInput("every sample_weight is zero, so there is nothing to learn; give some row a positive weight.")
-    return repetitions(weights)
-
-
-def repetitions(weights: np.ndarray) -> np.ndarray:
-    """Weights that can be counted: a weight is how often a row came, and beliefs hold the sums."""
-    with np.errstate(over="ignore"):
-        total = float(weights.sum())
-    if total > MOST_REPETITIONS:
-        raise BadInput(
-            f"the sample weights add up to {total:g}; a weight is how often a row came, and "
-            f"{MOST_REPETITIONS:g} is the most that can be counted. Divide them all by the largest."
-        )
-    return weights

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import (
     Assignment,
-    Estimator,
+    CenterEstimator,
     Roster,
     Rows,
     TopFeatures,
@@ -48,7 +47,7 @@ MOST_NUMBERS = 2**31  # of a matrix that is made dense: 16 GB
 
 
 @storable
-class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator):
+class DensityKMeans(CenterEstimator):
     """K-means for rows that are the parameters of probability distributions.
 
     Use it when each thing to be grouped is itself an uncertain or spread-out quantity: keywords by the distribution of
@@ -385,16 +384,6 @@ class DensityKMeans(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Estimator
     def check_state(self) -> None:
         """Refuse a state from a file that contradicts itself."""
         check_state(self)
-
-    @property
-    def n_clusters_(self) -> int:
-        """How many clusters there are now."""
-        check_is_fitted(self, "cluster_centers_")
-        return int(self.cluster_centers_.shape[0])
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_clusters_
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

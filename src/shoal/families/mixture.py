@@ -183,16 +183,14 @@ class ExponentialFamilyMixture(FittedMixture):
                 chosen, self.number_of_clusters_ = choose(self, rows.matrix, seed)
                 logger.info("number of clusters: %s", self.number_of_clusters_.reason)
                 self.restore_state(chosen.fitted_state())
-                self._remember_rows(rows, mode="fit")
-                return self._identified(identity_from, X)  # type: ignore[no-any-return]
-            self.bound_ = settings.n_clusters
+            else:
+                self.bound_ = settings.n_clusters
+                self._remember_rows(rows, mode="fit")  # sampling reads the names of the columns
+                if self.n_chains > 1:
+                    self._run_chains(rows.matrix, init, known, seed)
+                else:
+                    self._sample(make_problem(rows.matrix, settings), init, known, seed)
             self._remember_rows(rows, mode="fit")
-            if self.n_chains > 1:
-                self._run_chains(rows.matrix, init, known, seed)
-                self._remember_rows(rows, mode="fit")
-                return self._identified(identity_from, X)  # type: ignore[no-any-return]
-            problem = make_problem(rows.matrix, settings)
-            self._sample(problem, init, known, seed)
         return self._identified(identity_from, X)  # type: ignore[no-any-return]
 
     def _run_chains(self, rows: Any, init: Any, known: Known | None, seed: int) -> None:

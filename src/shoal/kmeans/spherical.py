@@ -7,12 +7,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import (
     Assignment,
-    Estimator,
+    CenterEstimator,
     Roster,
     TopFeatures,
     storable,
@@ -43,7 +42,7 @@ from shoal.weights import scaled_weights
 
 
 @storable
-class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimator):
+class SphericalKMeans(CenterEstimator):
     """Cluster sparse rows by their direction: documents by terms, users by clicks, ads by keywords.
 
     Rows are brought to unit length; a center is the unit mean of its rows; the objective is the mean cosine of the
@@ -384,16 +383,6 @@ class SphericalKMeans(TransformerMixin, ClassNamePrefixFeaturesOutMixin, Estimat
     def check_state(self) -> None:
         """Refuse a state from a file that contradicts itself."""
         check_state(self)
-
-    @property
-    def n_clusters_(self) -> int:
-        """How many clusters there are now."""
-        check_is_fitted(self, "cluster_centers_")
-        return int(self.cluster_centers_.shape[0])
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.n_clusters_
 
     def _ids_of(self, places: np.ndarray) -> np.ndarray:
         """Cluster ids of places of centers; -1 stays -1."""

@@ -14,9 +14,7 @@ import numpy as np
 from shoal.jit import inline_kernel, kernel
 
 GOLDEN = 2654435769
-ROOM = (
-    24  # slots for each feature of a row (and 24 more) that adding it to a small table may take, all doublings included
-)
+ROOM = 24  # slots that a feature of a row, added to a small table, may take with all doublings; and 24 more for the row
 DEAD = 31  # the level of a posting whose count has fallen to 0
 
 
@@ -377,25 +375,3 @@ def fill_postings(clusters, postings):
                 postings.length[feature] += 1
     postings.ordered[:] = postings.length
     postings.left_out[0] = 0
-
-
-@kernel
-def prepare_rows(ptr, features, counts, frequency, budget, least, n_clusters, scan, indexed):
-    """Sort each row from rare to common, and choose the prefix of rare features that looks for candidates: as many as
-    fit in the budget of postings, and at least `least` of them."""
-    for row in range(len(ptr) - 1):
-        first, last = ptr[row], ptr[row + 1]
-        rarity = np.empty(last - first, np.int64)
-        for at in range(first, last):
-            rarity[at - first] = frequency[features[at]]
-        order = np.argsort(rarity, kind="mergesort")
-        features[first:last] = features[first:last][order]
-        counts[first:last] = counts[first:last][order]
-        cost, n = 0, 0
-        for at in range(first, last):
-            cost += min(frequency[features[at]], n_clusters)
-            if cost > budget and n >= least:
-                break
-            n += 1
-            indexed[features[at]] = True
-        scan[row] = n

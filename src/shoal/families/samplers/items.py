@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.errors import BadInput
-from shoal.families.kernels.counts_kernels import Items, prepare_rows
+from shoal.families.kernels.counts_kernels import Items
+from shoal.families.kernels.items_kernels import prepare_rows
 
 FRACTION = 1024  # fractional counts are kept to 1/1024
 
