@@ -43,7 +43,7 @@ def count_indexed(core, rest, n_sweeps, seen):
     lists, tuning, state, tally, work = rest
     n = len(items.length)
     for sweep in range(n_sweeps):
-        sample_rows(items, prior, clusters, postings, lists, tuning, 0, n, sweep, False, state, tally, work)
+        sample_rows(items, prior, clusters, postings, lists, tuning, 0, n, (sweep, False), state, tally, work)
         note(clusters.labels, seen)
 
 
@@ -53,7 +53,7 @@ def count_gibbs(core, rest, n_sweeps, seen):
     dense, log_gamma, per_split, state, tally, work, more = rest
     n = len(items.length)
     for _ in range(n_sweeps):
-        gibbs_rows(items, prior, clusters, postings, dense, log_gamma, per_split, 0, n, state, tally, work, more)
+        gibbs_rows(items, prior, clusters, postings, (dense, log_gamma, per_split), 0, n, state, tally, work, more)
         note(clusters.labels, seen)
 
 
@@ -204,7 +204,7 @@ def count_moves_indexed(core, rest, row, sweep, n_draws, seen):
     lists, tuning, state, tally, work = rest
     own = clusters.labels[row]
     for _ in range(n_draws):
-        sample_rows(items, prior, clusters, postings, lists, tuning, row, row + 1, sweep, False, state, tally, work)
+        sample_rows(items, prior, clusters, postings, lists, tuning, row, row + 1, (sweep, False), state, tally, work)
         target = clusters.labels[row]
         seen[target] += 1
         if target != own:

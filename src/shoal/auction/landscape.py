@@ -10,7 +10,7 @@ from scipy.stats import rankdata
 from shoal.auction.auction_log import MAINLINE, NOT_SHOWN, AuctionLog
 from shoal.auction.landscape_kernels import moments, upper_scores
 from shoal.auction.result_pages import result_pages
-from shoal.densities.observations import smoothed_components
+from shoal.densities import smoothed_components
 from shoal.errors import BadInput
 
 COORDINATES = {

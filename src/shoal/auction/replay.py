@@ -250,7 +250,10 @@ def _sweep_into(
     group_starts = np.searchsorted(group, np.arange(n_groups + 1))
     group_keyword = np.arange(n_groups) // n_days
     log_ratio = np.log(log.ctr / log.reference_ctr)
-    on_mainline, on_sidebar = log.layout.tables()
+    auctions = (log.starts, log.weight, log.bid, log_ratio, click_ctr)
+    alphas = (base[0], settings.alphas, LEAST_ALPHA if settings.is_relative else 0.0)
+    reserves = (base[1], settings.reserves, log.policy.sidebar_reserve)
+    positions = log.layout.tables()
     cuts = np.unique(
         np.searchsorted(group_starts, np.arange(0, log.n_auctions + AUCTIONS_PER_BLOCK, AUCTIONS_PER_BLOCK))
     )
@@ -258,25 +261,7 @@ def _sweep_into(
     blocks = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
     def one_block(block: tuple[int, int]) -> int:
-        sweep(
-            *block,
-            group_starts,
-            group_keyword,
-            log.starts,
-            log.weight,
-            log.bid,
-            log_ratio,
-            click_ctr,
-            base[0],
-            settings.alphas,
-            LEAST_ALPHA if settings.is_relative else 0.0,
-            base[1],
-            settings.reserves,
-            log.policy.sidebar_reserve,
-            on_mainline,
-            on_sidebar,
-            *outputs,
-        )
+        sweep(*block, (group_starts, group_keyword), auctions, alphas, reserves, positions, tuple(outputs))
         return int(group_starts[block[1]] - group_starts[block[0]])
 
     with task(what, total=log.n_auctions) as bar:

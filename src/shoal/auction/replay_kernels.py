@@ -111,30 +111,14 @@ def add_auction(
 
 
 @kernel
-def sweep(
-    first_group,
-    last_group,
-    group_starts,
-    group_keyword,
-    starts,
-    weight,
-    bid,
-    log_ratio,
-    click_ctr,
-    alpha_base,
-    alpha_steps,
-    least_alpha,
-    reserve_base,
-    reserves,
-    sidebar_reserve,
-    on_mainline,
-    on_sidebar,
-    clicks,
-    revenue,
-    mainline,
-    impressions,
-):
+def sweep(first_group, last_group, groups, auctions, alphas, reserve_choices, positions, outputs):
     """Replay some groups' auctions under every exponent and reserve; outputs: (n_groups, alphas * reserves)."""
+    group_starts, group_keyword = groups
+    starts, weight, bid, log_ratio, click_ctr = auctions
+    alpha_base, alpha_steps, least_alpha = alphas
+    reserve_base, reserves, sidebar_reserve = reserve_choices
+    on_mainline, on_sidebar = positions
+    clicks, revenue, mainline, impressions = outputs
     capacity = on_mainline.shape[1] + on_sidebar.shape[1] + 1
     score = np.empty(capacity)
     click = np.empty(capacity)

@@ -192,9 +192,29 @@ def smoothed_components(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw thin components to the component's overall moments, and keep every weight and variance above 0.
 
-    ``n`` is (keys, components), ``mean`` and ``variance`` (keys, components, dimensions). The variance of every group
-    also
-    gets the first percentile of the non-zero variances added, so that groups of equal values do not weigh infinitely.
+    Parameters
+    ----------
+    n : array of shape (n_keys, n_components)
+        Number of observations.
+    mean, variance : array of shape (n_keys, n_components, n_dimensions)
+        Their moments. The first percentile of the non-zero variances is added to every variance, so that groups of
+        equal values do not get infinite weight.
+    pseudo_count : float
+        Weight of the overall moments, in observations.
+
+    Returns
+    -------
+    weights, mean, variance : arrays
+        The smoothed mixture of each key; its weights sum to 1.
+
+    Examples
+    --------
+    The second key has one observation, so its mean moves towards the mean of the others:
+
+    >>> import numpy as np
+    >>> n, mean = np.array([[9.0], [1.0]]), np.array([[[0.0]], [[4.0]]])
+    >>> smoothed_components(n, mean, np.full((2, 1, 1), 0.5), pseudo_count=1.0)[1].ravel()
+    array([0., 2.])
     """
     share = np.divide(n, n.sum(1, keepdims=True), out=np.zeros_like(n), where=n.sum(1, keepdims=True) > 0)
     typical = n.sum(0) / n.sum()

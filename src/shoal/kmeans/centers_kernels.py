@@ -127,14 +127,12 @@ def count_entries(indptr, labels, entries):
 
 
 @kernel
-def sum_clusters(
-    indptr, ranks, values, row_weights, starts, members, clusters, n_ranks, n_keep, first_of, out_ranks, out_sums,
-    sizes, masses,
-):  # fmt: skip
+def sum_clusters(rows, starts, members, clusters, n_ranks, n_keep, first_of, out_ranks, out_sums, sizes, masses):
     """For the given clusters the weighted sum of their rows, from place `first_of` on; `sizes` counts the entries.
 
     With `n_keep` > 0 only the heaviest features are written.
     """
+    indptr, ranks, values, row_weights = rows
     total = np.zeros(n_ranks)
     seen = np.zeros(n_ranks, np.bool_)
     touched = np.empty(n_ranks, np.int32)
@@ -167,10 +165,10 @@ def sum_clusters(
 
 
 @kernel
-def merge_sums(
-    a_starts, a_sizes, a_ranks, a_sums, b_starts, b_sizes, b_ranks, b_sums, n_ranks, starts, sizes, ranks, sums
-):
+def merge_sums(a, b, n_ranks, starts, sizes, ranks, sums):
     """Add two tables of sums, cluster by cluster: the entries of the first, then what only the second has."""
+    a_starts, a_sizes, a_ranks, a_sums = a
+    b_starts, b_sizes, b_ranks, b_sums = b
     place = np.full(n_ranks, -1, np.int64)
     out = 0
     for cluster in range(starts.size):
@@ -194,15 +192,16 @@ def merge_sums(
 
 @kernel
 def directions(
-    starts, counts, ranks, sums, masses, clusters, n_ranks, n_keep, no_direction, old_indptr, old_ranks, old_weights,
-    out_ranks, out_weights, sizes, movement, lengths,
-):  # fmt: skip
+    table, clusters, n_ranks, n_keep, no_direction, old_centers, out_ranks, out_weights, sizes, movement, lengths
+):
     """For the given clusters: the unit vector along the sum, and its distance from the old center.
 
     Entries go to `out_ranks` and `out_weights` one cluster after another, `sizes` counts them. With `n_keep` > 0 only
     the heaviest features stay. `lengths` are those of the mean rows. A cluster whose rows cancel gets size 0 and
     movement 0: its center stays.
     """
+    starts, counts, ranks, sums, masses = table
+    old_indptr, old_ranks, old_weights = old_centers
     dense = np.zeros(n_ranks, np.float32)
     longest = 1
     for cluster in clusters:

@@ -204,10 +204,8 @@ def accumulate(
     ranks, sums = np.empty(int(entries.sum()), np.int32), np.empty(int(entries.sum()))
 
     def some_clusters(part: np.ndarray) -> None:
-        sum_clusters(
-            rows.indptr, rows.ranks, rows.values, block.weights, starts, members, part, rows.n_ranks, n_keep, firsts,
-            ranks, sums, sizes, mass,
-        )  # fmt: skip
+        weighted = (rows.indptr, rows.ranks, rows.values, block.weights)
+        sum_clusters(weighted, starts, members, part, rows.n_ranks, n_keep, firsts, ranks, sums, sizes, mass)
 
     for _ in ordered_map(some_clusters, cluster_blocks(np.flatnonzero(entries)), n_threads):
         pass
@@ -227,7 +225,7 @@ def merge(a: Stats, b: Stats) -> Stats:
     ranks, sums = np.empty(most, np.int32), np.empty(most)
     starts, sizes = np.zeros_like(a.starts), np.zeros_like(a.sizes)
     n_ranks = 1 + int(max(part.ranks[_filled(part)].max(initial=-1) for part in (a, b)))
-    n = merge_sums(*a[:4], *b[:4], n_ranks, starts, sizes, ranks, sums)
+    n = merge_sums(a[:4], b[:4], n_ranks, starts, sizes, ranks, sums)
     return Stats(
         starts, sizes, ranks[:n].copy(), sums[:n].copy(), a.mass + b.mass, a.similarity + b.similarity,
         a.weight + b.weight,
@@ -258,8 +256,8 @@ def update(model: Model, stats: Stats, *, n_threads: int | None = 1) -> Model:
         ranks, weights = np.empty(capacity, np.int32), np.empty(capacity, np.float32)
         sizes, moved, lengths = np.zeros(part.size, np.int64), np.zeros(part.size), np.zeros(part.size)
         filled = directions(
-            *stats[:5], part, model.n_ranks, model.features_kept or 0, NO_DIRECTION,
-            old.indptr, old.ranks, old.weights, ranks, weights, sizes, moved, lengths,
+            stats[:5], part, model.n_ranks, model.features_kept or 0, NO_DIRECTION,
+            (old.indptr, old.ranks, old.weights), ranks, weights, sizes, moved, lengths,
         )  # fmt: skip
         return sizes, ranks[:filled].copy(), weights[:filled].copy(), moved, lengths
 

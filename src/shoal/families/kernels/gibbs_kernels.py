@@ -173,10 +173,9 @@ def draw_cluster(items, prior, clusters, row, own, own_score, empty_score, n_emp
 
 
 @kernel
-def gibbs_rows(
-    items, prior, clusters, postings, dense, log_gamma, per_split, first, last, state, tally, work, dense_work
-):
+def gibbs_rows(items, prior, clusters, postings, tables, first, last, state, tally, work, dense_work):
     """One visit to each of the rows first .. last - 1; returns the row to go on with, as sample_rows does."""
+    dense, log_gamma, per_split = tables
     product, bits, exponents, extra, sizes, scores = dense_work
     n_clusters = len(clusters.size)
     for cluster in range(n_clusters):

@@ -118,11 +118,13 @@ def decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, t
 
 
 @kernel
-def sample_rows(
-    items, prior, clusters, postings, lists, tuning, first, last, n_sweep, listed_before, state, tally, work
-):
-    """One visit to each of the rows first .. last - 1. `listed_before`: list_rows has made the lists that are due.
-    Returns the row to go on with: less than `last` if an arena ran out of room and has to be rebuilt first."""
+def sample_rows(items, prior, clusters, postings, lists, tuning, first, last, sweep, state, tally, work):
+    """One visit to each of the rows first .. last - 1.
+
+    `sweep` is the number of the sweep, and whether list_rows has made the lists that are due. Returns the row to go on
+    with: less than `last` if an arena ran out of room and has to be rebuilt first.
+    """
+    n_sweep, listed_before = sweep
     for row in range(first, last):
         own = clusters.labels[row]
         before = state[0]

@@ -73,10 +73,12 @@ def decide_again(items, prior, clusters, postings, lists, tuning, row, n_sweep, 
 
 
 @kernel
-def carry_out(
-    items, prior, clusters, postings, lists, tuning, first, last, n_sweep, stream, targets, began, tally, work
-):
-    """Move rows first .. last - 1 where they were decided to go; the row to go on with, as sample_rows does."""
+def carry_out(items, prior, clusters, postings, lists, tuning, first, last, n_sweep, decided, tally, work):
+    """Move rows first .. last - 1 where they were decided to go; the row to go on with, as sample_rows does.
+
+    `decided`: the random stream of the decisions, the target of each row, and the clock when they were made.
+    """
+    stream, targets, began = decided
     state = np.zeros(1, np.uint64)
     for row in range(first, last):
         own, target = clusters.labels[row], targets[row]

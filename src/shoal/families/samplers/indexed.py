@@ -216,13 +216,13 @@ class IndexedChain(CountChain):
     def _carry_out(self, first: int, last: int) -> int:
         done = carry_out(
             self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning, first, last, self.n_sweeps,
-            self.stream, self.targets, self.began, self.tally, self.work,
+            (self.stream, self.targets, self.began), self.tally, self.work,
         )  # fmt: skip
         return int(done)
 
     def _sample(self, first: int, last: int) -> int:
         done = sample_rows(
             self.items, self.prior, self.clusters, self.postings, self.lists, self.tuning,
-            first, last, self.n_sweeps, self.lists_by_group, self.random, self.tally, self.work,
+            first, last, (self.n_sweeps, self.lists_by_group), self.random, self.tally, self.work,
         )  # fmt: skip
         return int(done)

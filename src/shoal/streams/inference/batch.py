@@ -105,7 +105,7 @@ class Batch:
             clusters, tables, postings, prior, _, links, status, scratch = state.arrays()
             at = merge_pass(
                 clusters, tables, postings, prior, links, status, scratch,
-                slots, ids, at, PARTNER_BUDGET, PARTNERS, self._order, won,
+                (slots, ids), at, (PARTNER_BUDGET, PARTNERS), self._order, won,
             )  # fmt: skip
             if at == len(slots):
                 return int(won[0])
@@ -153,8 +153,8 @@ class Batch:
         while True:
             clusters, tables, postings, prior, window, links, status, _ = state.arrays()
             at = split_merge(
-                clusters, tables, postings, prior, window, links, status, pairs, at, self._bases, sides,
-                self._order, self._rest, greedy, self.price, self._random, won,
+                clusters, tables, postings, prior, window, links, status, pairs, at,
+                (self._bases, sides, self._order, self._rest), (greedy, self.price, self._random), won,
             )  # fmt: skip
             if at == len(pairs):
                 return won

@@ -169,9 +169,9 @@ class _Groups:
         counts, others = np.zeros(bases.size), np.zeros(bases.size)
         touched, touched_others = (np.empty(bases.size, dtype=np.int64) for _ in range(2))
         pairs = np.zeros((due.size, 2), dtype=np.int64)
+        stories = (self.story, self.first, self.next_piece, self.spans.view(np.recarray), self.totals)
         n = merge_stories(
-            clusters, tables, postings, scratch, bases, strength, rate, log_alpha, BUDGET, PARTNERS,
-            due, self.story, self.first, self.next_piece, self.spans.view(np.recarray), self.totals,
-            counts, others, touched, touched_others, pairs,
+            clusters, tables, postings, scratch, (bases, strength, rate, log_alpha), (BUDGET, PARTNERS), due, stories,
+            (counts, others, touched, touched_others), pairs,
         )  # fmt: skip
         return pairs[:n].tolist()

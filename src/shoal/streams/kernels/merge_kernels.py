@@ -177,11 +177,13 @@ def merge_gain(clusters, tables, prior, links, status, a, b, wave):
 
 
 @kernel
-def merge_pass(clusters, tables, postings, prior, links, status, scratch, slots, ids, at, budget, n_best, order, won):
+def merge_pass(clusters, tables, postings, prior, links, status, scratch, queue, at, limits, order, won):
     """Each of these clusters joins the best of its partners if the log joint rises; won[:2] counts merges and nats.
 
     Returns the next cluster to look at: len(slots) when done, earlier when status.need has to be enlarged first.
     """
+    slots, ids = queue
+    budget, n_best = limits
     wave = np.zeros((links.waves.shape[1], 2))
     while at < len(slots):
         c = slots[at]

@@ -221,14 +221,15 @@ def try_merge(clusters, tables, postings, prior, window, links, status, bases, s
 
 
 @kernel
-def split_merge(clusters, tables, postings, prior, window, links, status, pairs, at, bases, sides, order, rest,
-                greedy, price, random, won):  # fmt: skip
+def split_merge(clusters, tables, postings, prior, window, links, status, pairs, at, work, rule, won):
     """A proposal for each pair of anchors: a split of their cluster, or a merge of their two (not if greedy).
 
     greedy: a split is taken if the log joint rises by more than `price` nats for each word of the smaller side;
     otherwise by Metropolis-Hastings, which is exact for anchors drawn without a look at the labels. won[:3] counts
     splits, merges and nats. Returns the next pair: len(pairs), or earlier if status.need has to be enlarged first.
     """
+    bases, sides, order, rest = work
+    greedy, price, random = rule
     wave = np.zeros((links.waves.shape[1], 2))
     anchors = np.zeros(2, dtype=np.int64)
     while at < len(pairs):

@@ -100,14 +100,16 @@ def time_evidence(a, b, rate, log_alpha):
 
 
 @kernel
-def merge_stories(clusters, tables, postings, scratch, bases, strength, rate, log_alpha, budget, n_best,
-                  due, story, first, next_piece, spans, totals, counts, others, touched, touched_others,
-                  pairs):  # fmt: skip
+def merge_stories(clusters, tables, postings, scratch, prior, limits, due, stories, work, pairs):
     """Each of the stories that are due joins its best partner where the evidence is for it.
 
     story[slot] is the story of a live cluster, first and next_piece list a story's clusters. pairs receives
     (gone, into); returns how many there are.
     """
+    bases, strength, rate, log_alpha = prior
+    budget, n_best = limits
+    story, first, next_piece, spans, totals = stories
+    counts, others, touched, touched_others = work
     n_pairs = 0
     for me in due:
         if first[me] < 0 or spans[me].locked:
