@@ -99,7 +99,7 @@ def test_one_policy_and_the_thread_count(monkeypatch):
     log = random_log(1, n_auctions=300)
     policy = Policy.of(5, alpha=0.9, reserve=[1, 30, 40, 50, 300], sidebar_reserve=2)
     wanted = oracle.replay(log, policy)
-    for module in ("replay", "pages"):
+    for module in ("replay", "result_pages"):
         monkeypatch.setattr(sys.modules[f"shoal.auction.{module}"], "AUCTIONS_PER_BLOCK", 17)
     for threads in ("1", "2"):
         monkeypatch.setenv("SHOAL_NUM_THREADS", threads)

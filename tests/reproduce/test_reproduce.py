@@ -25,7 +25,7 @@ def a_paper() -> Paper:
 def test_a_page_holds_tables_pictures_and_json(tmp_path):
     page = write([a_paper()], tmp_path / "out")
     text = page.read_text()
-    assert "<td>a&lt;b</td><td>0.125</td><td class=paper>0.25</td>" in text
+    assert "<td>a&lt;b</td><td>0.125</td><td class=theirs>0.25</td>" in text
     assert "1 &amp; 2" in text
     assert text.count("<svg") == 1
     assert "<b>x</b>" in text

@@ -9,7 +9,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from shoal.errors import BadInput
-from shoal.store import load
 
 if TYPE_CHECKING:
     from shoal.base import Estimator
@@ -56,6 +55,8 @@ def build(model: Model, settings: dict[str, Any]) -> Estimator:
         if name not in known:
             raise BadInput(f"--set {name}: {choice.name} has no such parameter. It has: {', '.join(sorted(known))}.")
     if isinstance(settings.get("clusters"), str):  # the file of a fitted model
+        from shoal.store import load  # here, so that `shoal --help` imports no numpy
+
         settings = settings | {"clusters": load(settings["clusters"])}
     estimator.set_params(**settings)
     return estimator  # type: ignore[no-any-return]

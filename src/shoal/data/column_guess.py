@@ -175,7 +175,7 @@ def _check_kinds(table: Table, recipe: Recipe) -> None:
             f"weight={recipe.weight!r} needs one number for each feature, but column "
             f"{recipe.features or recipe.text!r} is {recipe.shape}. Give a long table or a list column, or no weight."
         )
-    for role in ("item", "owner", "label", "title", "text", "time"):
+    for role in ("item", "owner", "label", "text", "title", "time"):
         column = getattr(recipe, role)
         if column is not None and table.kind(column) in ("list", "nested"):
             _refuse(table, column, role, "text")

@@ -89,9 +89,10 @@ class FittedStream(Estimator):
     def _stories(self) -> tuple[np.ndarray, np.ndarray]:
         """Ids of the live stories, and for each slot the place of its story among them."""
         state = self.stream_.state
-        ids, place = np.unique(self.stream_.stories.roots(state.clusters.record.id[state.live]), return_inverse=True)
-        column = np.full(len(state.clusters.record), -1, dtype=np.int64)
-        column[state.live] = place
+        live, record = state.live, state.clusters.record  # read once: another thread may be learning
+        ids, place = np.unique(self.stream_.stories.roots(record.id[live]), return_inverse=True)
+        column = np.full(len(record), -1, dtype=np.int64)
+        column[live] = place
         return ids, column
 
     # --- what was learned ---------------------------------------------------------------------------------------------
