@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
 BEGIN, END = "<!-- measured: written by benchmarks/measured.py -->\n", "<!-- measured: end -->\n"
-HEAD = "| what | shoal | beside it | printed by |\n|---|---|---|---|\n"
+HEAD = "| workload | shoal | compared with | command |\n|---|---|---|---|\n"
 
 
 class Figure(NamedTuple):
@@ -40,12 +40,12 @@ class Row(NamedTuple):
 
     what: str
     ours: str
-    beside: str
+    rival: str
     command: str
     figures: dict[str, Figure]
 
     def template(self) -> str:
-        return f"| {self.what} | {self.ours} | {self.beside} | {self.command} |"
+        return f"| {self.what} | {self.ours} | {self.rival} | {self.command} |"
 
     def latest(self) -> str:
         """The line with the latest figures."""
@@ -90,8 +90,8 @@ ROWS = [
          "theirs": of("kmeans", ZIPF, "scikit-learn KMeans", shown="{:.1f}")},
     ),
     Row(
-        "the same, sparse centers", "{ours} s, mean cosine {psi} (exact {exact})",
-        "faiss on 100 SVD dimensions {theirs} s, mean cosine {faiss}", "the same",
+        "same step, sparse centers", "{ours} s, mean cosine {psi} (exact {exact})",
+        "faiss on 100 SVD dimensions {theirs} s, mean cosine {faiss}", "same command",
         {"ours": of("kmeans", ZIPF, "SphericalKMeans sparse p=200"),
          "psi": of("kmeans", ZIPF, "SphericalKMeans sparse p=200", "quality", "{:.3f}"),
          "exact": of("kmeans", ZIPF, "SphericalKMeans exact", "quality", "{:.3f}"),
@@ -119,13 +119,13 @@ ROWS = [
     ),
     Row(
         "Gaussian mixture of 500, 200,000 x 50",
-        "better held-out likelihood than scikit-learn's best, {times} times sooner",
+        "better held-out likelihood than scikit-learn's best, {times}x faster",
         "`BayesianGaussianMixture` {theirs} s", "`python benchmarks/families_gaussian.py large`",
         {"times": of("families", "gaussian-200000-50-500", "sklearn-bgm", "times_sooner", "{:.0f}"),
          "theirs": of("families", "gaussian-200000-50-500", "sklearn-bgm", shown="{:.0f}")},
     ),
     Row(
-        "1,300,000 ads x 73,000 keywords, 100 profiles", "{ours} s", "our own EM {em} s",
+        "1,300,000 ads x 73,000 keywords, 100 profiles", "{ours} s", "EM of shoal {em} s",
         "`python benchmarks/bernoulli_scale.py large adf`",
         {"ours": of("bernoulli", "scale-large-1300000x73000", "adf", shown="{:.0f}"),
          "em": of("bernoulli", "scale-large-1300000x73000", "em", shown="{:.0f}")},
@@ -152,14 +152,14 @@ ROWS = [
     ),
     Row(
         "choosing among 300 settings for 2,000 keywords", "{ours} s, certified gap {gap}",
-        "HiGHS: no answer after {theirs} s", "the same",
+        "HiGHS: no answer after {theirs} s", "same command",
         {"ours": of("auction", "choose 2,000 x 300", BY_HIGHS),
          "gap": of("auction", "choose 2,000 x 300", BY_HIGHS, "quality", "{:.0e}"),
          "theirs": of("auction", "choose 2,000 x 300", BY_HIGHS, "rival_seconds", "{:.0f}")},
     ),
     Row(
-        "1,000,000 messages of 50 words, 6,000 live threads, one core", "{ours} a second, NMI {nmi}",
-        "river `TextClust` {theirs} a second on the first 5,500, NMI {their_nmi}",
+        "1,000,000 messages of 50 words, 6,000 live threads, one core", "{ours}/s, NMI {nmi}",
+        "river `TextClust` {theirs}/s on the first 5,500, NMI {their_nmi}",
         "`python benchmarks/streams_million.py`",
         {"ours": of("streams", "1,000,000 messages", None, "items_per_second", "{:,.0f}"),
          "nmi": of("streams", "1,000,000 messages", None, "quality", "{:.3f}"),
