@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -81,7 +81,8 @@ def fit_adf(rows: sp.csr_matrix, weights: np.ndarray, options: Options, rng: np.
         if new.rows.shape[0] and not monitor.interrupted:
             profiles = _round(profiles, new, options, monitor)
         if options.n_passes > 1:
-            profiles = _further_passes(profiles, Block(rows, weights), options, monitor)
+            again = partitions(Block(rows, weights), options.n_partitions)
+            profiles = further_passes(profiles, again, options, monitor)
     return Learned(by_size(profiles), calibration, monitor.history, monitor.interrupted)
 
 
@@ -124,7 +125,7 @@ def start(block: Block, seen: np.ndarray, options: Options, rng: np.random.Gener
 
 
 def learned(
-    profiles: Profiles, block: Block, options: Options, memories: list[Responsibilities] | None = None
+    profiles: Profiles, blocks: list[Any], options: Options, memories: list[Responsibilities] | None = None
 ) -> tuple[Profiles, float, list[Responsibilities] | None]:
     """One fold: every partition starts from the same prior, and the differences are applied to it.
 
@@ -132,13 +133,13 @@ def learned(
     """
     width = 0 if memories is None and options.n_passes == 1 else WIDTH
     if options.n_partitions == 1:  # nothing to add up: the posterior is the next prior
+        (block,) = blocks
         profiles, memory = posterior(block, profiles, None if memories is None else memories[0], width=width)
         log_norm = float(block.weights @ memory.log_norms)
         return culled(profiles, features_kept=options.features_kept), log_norm, [memory] if width else None
     folded = fold(
-        partitions(block, options.n_partitions), partial(accumulate, width=width), merge, profiles,
-        memories=memories, n_threads=options.n_threads,
-    )  # fmt: skip
+        blocks, partial(accumulate, width=width), merge, profiles, memories=memories, n_threads=options.n_threads
+    )
     profiles = culled(update(profiles, folded.stats), features_kept=options.features_kept)
     return profiles, folded.stats.log_norm, folded.memories
 
@@ -150,17 +151,37 @@ def partitions(block: Block, n: int) -> list[Block]:
 
 
 def _round(profiles: Profiles, block: Block, options: Options, monitor: Monitor) -> Profiles:
-    after, log_norm, _ = learned(profiles, block, options)
-    mean = mean_log_probability(profiles, block, log_norm)
-    monitor.report(mean, rows=block.rows.shape[0], clusters=after.n_clusters)
+    after, log_norm, _ = learned(profiles, partitions(block, options.n_partitions), options)
+    monitor.report(mean_log_probability(profiles, block, log_norm), rows=block.rows.shape[0], clusters=after.n_clusters)
     return after
+
+
+class Known(NamedTuple):
+    """What the background says of some rows."""
+
+    weight: float
+    log_probability: float  # weighted sum over rows
+
+
+def known_of(block: Block, profiles: Profiles, memory: None = None) -> tuple[Known, None]:
+    """What the background says of a block's rows."""
+    return Known(float(block.weights.sum()), float(block.weights @ log_background(profiles, block.rows))), memory
+
+
+def add_known(a: Known, b: Known) -> Known:
+    """Of both."""
+    return Known(a.weight + b.weight, a.log_probability + b.log_probability)
 
 
 def mean_log_probability(profiles: Profiles, block: Block, log_norm: float) -> float:
     """Mean log probability of a block's rows, each before it was learned (by the total weight of the start)."""
-    weight = max(float(block.weights.sum()), 1e-300)
-    of_background = float(block.weights @ log_background(profiles, block.rows)) / weight
-    return log_norm / weight - log_total_weight(profiles) + of_background
+    return mean_of(profiles, known_of(block, profiles)[0], log_norm)
+
+
+def mean_of(profiles: Profiles, known: Known, log_norm: float) -> float:
+    """The same of rows in several blocks."""
+    weight = max(known.weight, 1e-300)
+    return (log_norm + known.log_probability) / weight - log_total_weight(profiles)
 
 
 def _fitted(profiles: Profiles, block: Block) -> float:
@@ -178,7 +199,12 @@ def examined(profiles: Profiles, new: Block, *, clutter: bool) -> Profiles:
     return profiles
 
 
-def _further_passes(profiles: Profiles, block: Block, options: Options, monitor: Monitor) -> Profiles:
+def remembered(block: Block, profiles: Profiles, memory: None = None) -> tuple[Known, Responsibilities]:
+    """The responsibilities of a block's rows, not learned, as what the block remembers."""
+    return known_of(block, profiles)[0], responsibilities_of(profiles, block)
+
+
+def further_passes(profiles: Profiles, blocks: list[Any], options: Options, monitor: Monitor) -> Profiles:
     """Count every row by its responsibilities, then look at each again, which first takes back what it taught.
 
     A clutter that no cluster was found to be takes no part: it would win every row of a cluster of a few rows.
@@ -186,16 +212,15 @@ def _further_passes(profiles: Profiles, block: Block, options: Options, monitor:
     unfound = bool(profiles.n_clutter) and not profiles.has_entries[0]
     if unfound:
         profiles = without_clutter(profiles)
-    blocks = partitions(block, options.n_partitions)
-    memories = [responsibilities_of(profiles, part) for part in blocks]
+    known, memories = fold(blocks, remembered, add_known, profiles, n_threads=options.n_threads)
     profiles = emptied(profiles)
     folded = fold(blocks, count, merge, profiles, memories=memories, n_threads=options.n_threads)
     profiles = update(profiles, folded.stats)
     for _ in range(1, options.n_passes):
         if monitor.interrupted:
             break
-        profiles, log_norm, memories = learned(profiles, block, options, memories)  # type: ignore[assignment]
-        monitor.report(mean_log_probability(profiles, block, log_norm), clusters=profiles.n_clusters)
+        profiles, log_norm, memories = learned(profiles, blocks, options, memories)
+        monitor.report(mean_of(profiles, known, log_norm), clusters=profiles.n_clusters)
     profiles = culled(profiles, features_kept=options.features_kept)
     return with_empty_clutter(profiles) if unfound else profiles
 

@@ -7,6 +7,7 @@ would not fit. The strength of the prior is learned (empirical Bayes) unless it 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,18 +26,22 @@ WEIGHT = 1e-6  # rows that the prior gives to each cluster: next to none
 CHANGED = 1.1  # the strength is learned until it changes by less than this factor
 
 
+def blocks_of(rows: sp.csr_matrix, weights: np.ndarray) -> list[Block]:
+    """Rows in a fixed number of blocks."""
+    edges = np.linspace(0, rows.shape[0], min(N_BLOCKS, rows.shape[0]) + 1).astype(np.int64)
+    return [Block(rows[a:b], weights[a:b]) for a, b in pairwise(edges)]
+
+
 class EM:
     """Steps of EM on fixed blocks, from clusters of one seed row each."""
 
     def __init__(
-        self, rows: sp.csr_matrix, weights: np.ndarray, background: np.ndarray, *, strength: float | None,
-        clutter: bool, n_threads: int | None,
+        self, blocks: list[Any], total: float, background: np.ndarray, *, strength: float | None, clutter: bool,
+        n_threads: int | None,
     ) -> None:  # fmt: skip
         self.background, self.clutter, self.n_threads = background, clutter, n_threads
         self.learns, self.strength = strength is None, FIRST_STRENGTH if strength is None else strength
-        edges = np.linspace(0, rows.shape[0], min(N_BLOCKS, rows.shape[0]) + 1).astype(np.int64)
-        self.blocks = [Block(rows[a:b], weights[a:b]) for a, b in pairwise(edges)]
-        self.total = max(float(weights.sum()), 1e-300)
+        self.blocks, self.total = blocks, max(total, 1e-300)
 
     def begin(self, rows: sp.csr_matrix, seeds: np.ndarray, n_clusters: int) -> Theta:
         """Parameters of the seeds. One row alone would be over-sure: the prior is worth two rows at least."""

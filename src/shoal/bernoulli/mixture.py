@@ -20,11 +20,11 @@ from shoal.base import (
     validate_rows,
     validate_weights,
 )
-from shoal.bernoulli import editing, statistics
+from shoal.bernoulli import editing, partitions, statistics
 from shoal.bernoulli.adf import Block
-from shoal.bernoulli.adf_fit import Options, fit_adf
+from shoal.bernoulli.adf_fit import Learned, Options, fit_adf
 from shoal.bernoulli.calibration import calibrated, uncalibrated
-from shoal.bernoulli.em import EM, as_profiles, check_room, fit_em
+from shoal.bernoulli.em import EM, as_profiles, blocks_of, check_room, fit_em
 from shoal.bernoulli.fitted_profiles import FittedProfiles
 from shoal.bernoulli.merging import Merger, merged_rows
 from shoal.bernoulli.profiles import background_of, with_seen
@@ -33,7 +33,7 @@ from shoal.bernoulli.seeding import seed_rows
 from shoal.bernoulli.statistics import Delta, accumulate, seen_in
 from shoal.bernoulli.stored_state import check_state
 from shoal.bernoulli.stream_fit import StreamLearner, StreamState, empty_state, note_mergers
-from shoal.engine import learning
+from shoal.engine import Partitions, learning
 from shoal.errors import BadInput, CannotMerge
 from shoal.weights import positive_repetitions, repetitions
 
@@ -159,14 +159,16 @@ class BernoulliMixture(FittedProfiles):
 
         Parameters
         ----------
-        X : matrix, Dataset or table, shape (n_rows, n_features)
+        X : matrix, Dataset, table, or :func:`shoal.engine.read_partitions`, shape (n_rows, n_features)
         y : ignored
         sample_weight : array of shape (n_rows,), optional
-            How often each row counts.
+            How often each row counts; not for partitions.
         identity_from : fitted model, optional
             An earlier model, whose ids, names and pins go to the clusters found again.
         """
         options = self._options()
+        if isinstance(X, Partitions):
+            return partitions.fit(self, X, sample_weight, identity_from)
         found = validate_rows(self, X, mode="fit")
         rows = as_presence(found.matrix)
         weights = positive_repetitions(validate_weights(sample_weight, rows.shape[0]))
@@ -177,7 +179,7 @@ class BernoulliMixture(FittedProfiles):
         with learning(self):
             rng = check_random_state(self.random_state)
             if self.inference == "em":
-                self._fit_em(rows, weights, options, rng)
+                self._fit_em(rows, weights, options, rng, blocks_of(rows, weights), seen_in(rows, weights))
             else:
                 self._fit_adf(rows, weights, options, rng)
             n = rows.shape[0]
@@ -189,19 +191,26 @@ class BernoulliMixture(FittedProfiles):
         return self._identified(identity_from, X)  # type: ignore[no-any-return]
 
     def _fit_adf(self, rows: sp.csr_matrix, weights: np.ndarray, options: Options, rng: np.random.Generator) -> None:
-        learned = fit_adf(rows, weights, options, rng)
+        self._adopt_adf(fit_adf(rows, weights, options, rng))
+
+    def _adopt_adf(self, learned: Learned) -> None:
         self.profiles_, self.calibration_ = learned.profiles, learned.calibration
         self.roster_ = Roster.of(self.profiles_.n_clusters)
         self.objective_history_ = list(learned.history)
         self.n_iter_, self.converged_ = self.n_passes, not learned.interrupted
 
-    def _fit_em(self, rows: sp.csr_matrix, weights: np.ndarray, options: Options, rng: np.random.Generator) -> None:
+    def _fit_em(
+        self, rows: sp.csr_matrix, weights: np.ndarray, options: Options, rng: np.random.Generator, blocks: list[Any],
+        seen: np.ndarray,
+    ) -> None:  # fmt: skip
+        """EM over ``blocks``, in which ``seen`` rows have each feature; ``rows`` are all of them, or some."""
         check_room(rows.shape[1], self.n_clusters)
-        seen = seen_in(rows, weights)
         background = background_of(seen, flat=options.flat)
         candidates = rng.permutation(np.flatnonzero(weights > 0))[: max(SEED_ROWS, 20 * self.n_clusters)]
         seeds = candidates[seed_rows(rows[candidates], self.n_clusters, background, self.init, rng)]
-        em = EM(rows, weights, background, strength=self.strength, clutter=self.clutter, n_threads=self.n_threads)
+        em = EM(
+            blocks, float(seen[-1]), background, strength=self.strength, clutter=self.clutter, n_threads=self.n_threads
+        )
         stats, monitor = fit_em(em, em.begin(rows, seeds, self.n_clusters), max_iter=self.max_iter, tol=self.tol)
         self.profiles_ = as_profiles(stats, seen, clutter=self.clutter, strength=em.strength, flat=options.flat)
         self.n_iter_, self.converged_ = monitor.n_iter, monitor.converged
@@ -256,11 +265,13 @@ class BernoulliMixture(FittedProfiles):
     def _look_back(self, rows: sp.csr_matrix) -> None:
         """What is known of the rows just learned."""
         found = scored(self.profiles_, rows, self.n_threads)
+        self._describe_rows(found.rows, found.shares, per_feature(found.log_ratios, rows))
+
+    def _describe_rows(self, rows: np.ndarray, shares: np.ndarray, typicality: np.ndarray) -> None:
         n_clutter = self.profiles_.n_clutter
-        self.labels_ = self._ids_of(found.rows)
-        self.typicality_ = per_feature(found.log_ratios, rows)
-        unsure = np.bincount(found.rows, weights=1 - found.shares, minlength=self.profiles_.n_rows)
-        n_of = np.bincount(found.rows, minlength=self.profiles_.n_rows)
+        self.labels_, self.typicality_ = self._ids_of(rows), typicality
+        unsure = np.bincount(rows, weights=1 - shares, minlength=self.profiles_.n_rows)
+        n_of = np.bincount(rows, minlength=self.profiles_.n_rows)
         self.uncertainty_ = (unsure / np.maximum(n_of, 1))[n_clutter:]
 
     def check_state(self) -> None:

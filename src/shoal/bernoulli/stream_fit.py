@@ -23,6 +23,7 @@ from shoal.bernoulli.adf_fit import (
     by_size,
     learned,
     mean_log_probability,
+    partitions,
     start,
 )
 from shoal.bernoulli.calibration import Calibration, calibrated, uncalibrated
@@ -189,7 +190,7 @@ class StreamLearner:
         if n_usable >= LEAST_KEPT_BACK and self.state.n_rows >= 2 * self.state.n_calibrated:
             self.calibration = calibrated(self.profiles, block, self.rng)
             self.state = replace(self.state, n_calibrated=self.state.n_rows)
-        after, log_norm, _ = learned(self.profiles, block, self.options)
+        after, log_norm, _ = learned(self.profiles, partitions(block, self.options.n_partitions), self.options)
         self.history.append(mean_log_probability(self.profiles, block, log_norm))
         self.profiles = after
 

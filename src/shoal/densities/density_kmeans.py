@@ -18,9 +18,8 @@ from shoal.base import (
     validate_rows,
     validate_weights,
 )
-from shoal.densities import editing
-from shoal.densities.categorical_poisson import Categorical
-from shoal.densities.family import Family, Smoother
+from shoal.densities import editing, partitions
+from shoal.densities.family import Family, Smoother, as_distributions
 from shoal.densities.lloyd import Run, joined, lloyd
 from shoal.densities.options import FAMILIES, check_options, check_state, family_of, usable_weights
 from shoal.densities.seeding import first_centers
@@ -38,7 +37,7 @@ from shoal.densities.statistics import (
     stats_behind,
     update,
 )
-from shoal.engine import fold, learning
+from shoal.engine import Partitions, fold, learning
 from shoal.errors import BadInput
 
 __all__ = ["FAMILIES", "DensityKMeans"]
@@ -170,19 +169,24 @@ class DensityKMeans(CenterEstimator):
     def fit(self, X: Any, y: Any = None, *, sample_weight: Any = None, identity_from: Any = None) -> DensityKMeans:
         """Find the centers of ``X``, (n, n_features) parameters; rows may carry weights.
 
-        ``identity_from``: an earlier model, whose ids, names and pins go to the clusters found again.
+        ``X`` may also be :func:`shoal.engine.read_partitions`: smoothing and first centers are then learned from a
+        sample of rows. ``identity_from``: an earlier model, whose ids, names and pins go to the clusters found again.
         """
         given, (family, random) = X, check_options(self)
-        rows, X = self._validated(family, X, "fit")
-        weights, unit = usable_weights(sample_weight, len(X), self.n_clusters)
         with learning(self):
+            if isinstance(given, Partitions):
+                rows, X = given.columns_alone(given.item_ids()), partitions.sampled(given, self, family, random)
+            else:
+                rows, X = self._validated(family, X, "fit")
+            weights, unit = partitions.weights_of(given, sample_weight, len(X), self.n_clusters)
             self._learn_transform(family, X, weights)
             X = self._transformed(family, X)
             blocks = blocks_of(family, self.direction, X, weights)
+            passed_over = partitions.blocks_in(given, self, family) if isinstance(given, Partitions) else blocks
             n_init = self.n_init if isinstance(self.init, str) else 1
             runs = [
                 lloyd(
-                    blocks,
+                    passed_over,
                     centers_of(family, self.direction, self._first_centers(family, X, blocks, weights, random)),
                     f"fit {at + 1}/{n_init}",
                     max_iter=self.max_iter,
@@ -343,7 +347,7 @@ class DensityKMeans(CenterEstimator):
         dense = rows.matrix.toarray().astype(np.float64, copy=False)
         family.check(dense)
         with np.errstate(all="ignore"):
-            finite = np.isfinite(row_side(family, self.direction, _as_distributions(family, dense)).stats).all()
+            finite = np.isfinite(row_side(family, self.direction, as_distributions(family, dense)).stats).all()
         if not finite:
             raise BadInput(
                 "X holds values so large or so small that their squares or quotients are not finite; give the "
@@ -371,7 +375,7 @@ class DensityKMeans(CenterEstimator):
         return np.asarray(order[np.searchsorted(self.roster_.ids, self.labels_, sorter=order)])
 
     def _learn_transform(self, family: Family, X: np.ndarray, weights: np.ndarray) -> None:
-        X = _as_distributions(family, X)
+        X = as_distributions(family, X)
         smoother = family.smoother(X, weights, self.smoothing)
         self.smoothing_share_, self.smoothing_typical_ = smoother.share, smoother.typical
         self.smoothing_added_ = smoother.added
@@ -379,7 +383,7 @@ class DensityKMeans(CenterEstimator):
 
     def _transformed(self, family: Family, X: np.ndarray) -> np.ndarray:
         smooth = Smoother(self.smoothing_share_, self.smoothing_typical_, self.smoothing_added_)
-        return np.ascontiguousarray(smooth(_as_distributions(family, X)) - self.origin_)
+        return np.ascontiguousarray(smooth(as_distributions(family, X)) - self.origin_)
 
     def check_state(self) -> None:
         """Refuse a state from a file that contradicts itself."""
@@ -390,8 +394,3 @@ class DensityKMeans(CenterEstimator):
         tags.input_tags.sparse = self.family == "poisson"  # a parameter of the other families is never zero
         tags.input_tags.positive_only = self.family not in ("gaussian", "gaussian_mixture")
         return tags
-
-
-def _as_distributions(family: Family, X: np.ndarray) -> np.ndarray:
-    """Counts of a categorical family become shares."""
-    return X / X.sum(1, keepdims=True) if isinstance(family, Categorical) else X

@@ -121,3 +121,8 @@ def require_columns(X: np.ndarray, multiple: int, at_least: int, layout: str, na
         raise BadInput(
             f"X has {X.shape[1]} feature(s) (columns), but family {name!r} needs {rule}{at_least} or more: {layout}."
         )
+
+
+def as_distributions(family: Family, X: np.ndarray) -> np.ndarray:
+    """Counts of a categorical family become shares."""
+    return X / X.sum(1, keepdims=True) if family.name == "categorical" else X

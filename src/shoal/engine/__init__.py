@@ -6,11 +6,13 @@ package), and an engine is what folds them over blocks. Models know no engine, a
 
 from shoal.engine.checkpoint import checkpointed
 from shoal.engine.fold import Engine, Folded, current, engine_of, fold, learning, using
-from shoal.engine.partitions import Partition, Partitions, read_partitions
+from shoal.engine.partitions import Converted, Partition, Partitions, read_partitions
+from shoal.engine.streams import fit_by_key
 from shoal.engine.threads import Threads
 from shoal.engine.tree import Tree
 
 __all__ = [
+    "Converted",
     "Engine",
     "Folded",
     "Partition",
@@ -20,6 +22,7 @@ __all__ = [
     "checkpointed",
     "current",
     "engine_of",
+    "fit_by_key",
     "fold",
     "learning",
     "read_partitions",

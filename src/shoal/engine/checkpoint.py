@@ -17,7 +17,7 @@ import pickle
 import re
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -87,6 +87,10 @@ class Checkpointed:
         """Run the passes to come on another engine."""
         self.engine = engine
         return self
+
+    def session(self) -> AbstractContextManager[None]:
+        """That of the engine inside."""
+        return self.engine.session() if hasattr(self.engine, "session") else nullcontext()
 
     def fold(
         self,

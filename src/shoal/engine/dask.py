@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+import tempfile
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from shoal.engine.fold import Folded, loaded
@@ -15,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_PLACED = 4  # lists of blocks kept on the workers: those of the data, of a sample, of seeds
 RETRIES = 3  # of a task whose worker died under it
+MOST_BEHIND = 10  # passes that what a block remembers may have to be computed again from
+LOCAL = ("tcp://127.0.0.1:", "tcp://localhost:", "inproc://")  # addresses of workers that share this machine's files
 
 
 class Dask:
@@ -25,14 +32,22 @@ class Dask:
     an actor: what a lost worker held is computed again by Dask from what it was made of. Seeds are part of a
     model or a block, so where a task runs changes nothing.
 
+    What a block remembers comes of the pass before, and that of the one before it, so the scheduler keeps the tasks of
+    all passes, models included. Where the workers share a folder, that ends after a few passes: memories are written
+    there, and the next pass begins with reading them.
+
     Parameters
     ----------
     client : distributed.Client, str or None
         A client, the address of a scheduler, or None: the client that is current, else a cluster on this machine.
+    folder : str, Path or None
+        A folder that client and workers see under the same name. None: that of temporary files, if all workers are on
+        this machine.
     """
 
-    def __init__(self, client: Client | str | None = None) -> None:
+    def __init__(self, client: Client | str | None = None, folder: str | Path | None = None) -> None:
         self.client = _client_of(client)
+        self.folder = folder or (tempfile.gettempdir() if _is_local(self.client) else None)
         self._placed: dict[int, tuple[Any, list[Future]]] = {}
         self._needs: dict[int, tuple[Any, Future]] = {}
 
@@ -51,6 +66,7 @@ class Dask:
         keeps = isinstance(blocks, Sequence)
         placed = self._place(blocks) if isinstance(blocks, Sequence) else map(self._submit_block, blocks)
         carried = self._submit(_same, model)
+        behind = memories.behind if isinstance(memories, RemoteMemories) else 0
         remembered = memories.futures if isinstance(memories, RemoteMemories) else memories
         tree: Tree[Future] = Tree(lambda one, other: self._submit(merge, one, other))
         results = []
@@ -61,12 +77,31 @@ class Dask:
             if keeps:
                 results.append(self._submit(_second, result))
         stats = tree.result().result()
-        return Folded(stats, RemoteMemories(self.client, results) if keeps else None)  # type: ignore[arg-type]
+        if not keeps:
+            return Folded(stats, None)
+        files = memories.files if isinstance(memories, RemoteMemories) else None
+        kept = RemoteMemories(self.client, results, behind + 1, files)
+        if kept.behind >= MOST_BEHIND and self.folder is not None:
+            kept = self._written(kept)
+        return Folded(stats, kept)  # type: ignore[arg-type]
 
-    def close(self) -> None:
-        """Let the workers forget the blocks; the cluster stays."""
-        self._placed.clear()
-        self._needs.clear()
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """Blocks that are placed on the workers inside are released at the end."""
+        before, needed = set(self._placed), set(self._needs)
+        try:
+            yield
+        finally:
+            self._placed = {key: value for key, value in self._placed.items() if key in before}
+            self._needs = {key: value for key, value in self._needs.items() if key in needed}
+
+    def _written(self, memories: RemoteMemories) -> RemoteMemories:
+        """The same memories in files, so that the passes they came of can be forgotten."""
+        files = tempfile.TemporaryDirectory(prefix="shoal-memories-", dir=self.folder)
+        paths = [f"{files.name}/{at}" for at in range(len(memories))]
+        for written in [self._submit(_write, *pair) for pair in zip(memories.futures, paths, strict=True)]:
+            written.result()
+        return RemoteMemories(self.client, [self._submit(_read, path) for path in paths], 0, files)
 
     def _place(self, blocks: Sequence[Any]) -> list[Future]:
         known = self._placed.get(id(blocks))
@@ -95,15 +130,21 @@ class Dask:
         return known[1]
 
     def _submit(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        # pure=False: keys are never derived from the arguments, which may be large and costly to hash.
-        return self.client.submit(function, *arguments, pure=False, retries=RETRIES)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sending large graph")  # a value that is part of a task can be recomputed
+            # pure=False: keys are never derived from the arguments, which may be large and costly to hash.
+            return self.client.submit(function, *arguments, pure=False, retries=RETRIES)
 
 
 class RemoteMemories(Sequence[Any]):
     """What blocks remember, left on the workers; an item is fetched when it is read."""
 
-    def __init__(self, client: Client, futures: list[Future]) -> None:
+    def __init__(
+        self, client: Client, futures: list[Future], behind: int, files: tempfile.TemporaryDirectory[str] | None
+    ) -> None:
         self.client, self.futures = client, futures
+        self.behind = behind  # passes since the memories were last in files
+        self.files = files  # from which they can be computed again; removed when nobody has such memories any more
 
     def __len__(self) -> int:
         return len(self.futures)
@@ -134,6 +175,22 @@ def _client_of(client: Client | str | None) -> Client:
     opened = Client(client) if client else Client()  # stays current, for the next pass
     message(f"Dask: {len(opened.scheduler_info()['workers'])} workers, dashboard at {opened.dashboard_link}")
     return opened
+
+
+def _is_local(client: Client) -> bool:
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    return bool(workers) and all(address.startswith(LOCAL) for address in workers)
+
+
+def _write(memory: Any, path: str) -> None:
+    # Under another name first: a task may run twice when a worker is lost.
+    with tempfile.NamedTemporaryFile(dir=Path(path).parent, delete=False) as part:
+        pickle.dump(memory, part, protocol=pickle.HIGHEST_PROTOCOL)
+    Path(part.name).replace(path)
+
+
+def _read(path: str) -> Any:
+    return pickle.loads(Path(path).read_bytes())
 
 
 def _same(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -77,7 +77,8 @@ def learning(estimator: Any) -> Iterator[None]:
     if estimator.engine != "threads":
         named = engine_of(estimator.engine)
         chosen = chosen.over(named) if hasattr(chosen, "over") else named  # passes are written down on any engine
-    with using(chosen), transaction(estimator):
+    placing = chosen.session() if hasattr(chosen, "session") else nullcontext()
+    with using(chosen), placing, transaction(estimator):
         yield
 
 

@@ -8,13 +8,17 @@ needed: a part is a pure task that makes a Dataset from a file.
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
+from shoal.base import Rows
 from shoal.data import Dataset, ReadOptions, Recipe, Vocabulary, read
 from shoal.data.read_options import merged_options
 from shoal.data.weighting import items_per_feature, smooth_idf
@@ -71,6 +75,26 @@ class Partition:
         return dataset
 
 
+@dataclass(frozen=True)
+class Converted:
+    """A part in the form that a model wants, made where the part is read."""
+
+    part: Partition
+    convert: Callable[[Dataset], Any]
+
+    def needs(self) -> tuple[Any, ...]:
+        """What reading the part takes."""
+        return self.part.needs()
+
+    def bare(self) -> Converted:
+        """The part without what it needs."""
+        return replace(self, part=self.part.bare())
+
+    def load(self, columns: Columns | None, source: Any) -> Any:
+        """Read and convert."""
+        return self.convert(self.part.load(columns, source))
+
+
 class Partitions(Sequence[Partition]):
     """Parts in common columns, for ``fit`` of a model that learns from blocks."""
 
@@ -90,6 +114,33 @@ class Partitions(Sequence[Partition]):
     def n_items(self) -> int:
         """Items of all parts."""
         return sum(part.n_items for part in self.parts)
+
+    def matrices(self) -> list[Converted]:
+        """The parts as sparse matrices."""
+        return self.converted(_matrix_of)
+
+    def converted(self, convert: Callable[[Dataset], Any]) -> list[Converted]:
+        """The parts as a model wants them: blocks for :func:`shoal.engine.fold`."""
+        return [Converted(part, convert) for part in self.parts]
+
+    def columns_alone(self, item_ids: np.ndarray | None = None) -> Rows:
+        """What a model remembers of its columns, with a matrix of no rows."""
+        empty = sp.csr_matrix((0, len(self.columns.vocabulary)), dtype=np.float64)
+        return Rows(empty, self.columns.vocabulary, recipe=self.columns.recipe, item_ids=item_ids)
+
+    def rows(self, which: np.ndarray) -> sp.csr_matrix:
+        """Some rows by their ascending numbers among those of all parts, brought to where this is called."""
+        asked = [which[(which >= part.first_row) & (which < part.first_row + part.n_items)] for part in self.parts]
+        blocks = (
+            Converted(part, partial(_matrix_rows, which=mine - part.first_row))
+            for part, mine in zip(self.parts, asked, strict=True)
+            if mine.size
+        )
+        return sp.vstack(fold(blocks, _as_list, operator.add, None).stats, format="csr")
+
+    def item_ids(self) -> np.ndarray:
+        """The ids of all items, in the order of the parts."""
+        return np.concatenate(fold(iter(self.converted(_ids_of)), _as_list, operator.add, None).stats)
 
     def __repr__(self) -> str:
         return f"Partitions({len(self)} parts, {self.n_items:,} items, {len(self.columns.vocabulary):,} features)"
@@ -119,7 +170,7 @@ def read_partitions(source: Any, *, options: ReadOptions | None = None, **more: 
     """
     options = merged_options(options, more)
     parts = [Partition(each, options) for each in sources_of(source)]
-    counts = fold(parts, count_features, merge_counts, None).stats
+    counts = fold(iter(parts), count_features, merge_counts, None).stats  # an iterator: no part stays in memory
     firsts = np.cumsum((0, *counts.n_items))
     columns, items_with = common_columns(counts, options)
     parts = [
@@ -183,6 +234,9 @@ def common_columns(counts: Counts, options: ReadOptions) -> tuple[Columns, np.nd
     vocabulary, items_with, recipe = counts.vocabulary, counts.items_with, counts.recipe
     if options.recipe is None and options.vocabulary is None:
         kept = np.flatnonzero(items_with >= options.min_items)
+        if recipe.shape == "numeric":  # in the order of the table, whichever part has the first value of each
+            place = {name: at for at, name in enumerate(recipe.numeric)}
+            kept = np.array(sorted(kept, key=lambda at: place[vocabulary[int(at)]]), dtype=np.int64)
         vocabulary, items_with = vocabulary.keep(kept), items_with[kept]
         is_text = recipe.shape == "text"
         weighting = ("tfidf" if is_text else recipe.weighting) if options.weighting == "auto" else options.weighting
@@ -190,3 +244,19 @@ def common_columns(counts: Counts, options: ReadOptions) -> tuple[Columns, np.nd
         idf = smooth_idf(items_with, sum(counts.n_items)) if weighting == "tfidf" else None
         recipe = replace(recipe, weighting=weighting, unit_length=unit, idf=idf)
     return Columns(vocabulary, recipe), items_with
+
+
+def _matrix_of(dataset: Dataset) -> sp.csr_matrix:
+    return dataset.X
+
+
+def _matrix_rows(dataset: Dataset, which: np.ndarray) -> sp.csr_matrix:
+    return dataset.X[which]
+
+
+def _ids_of(dataset: Dataset) -> np.ndarray:
+    return np.asarray(dataset.ids)
+
+
+def _as_list(block: Any, model: None, memory: None = None) -> tuple[list[Any], None]:
+    return [block], memory

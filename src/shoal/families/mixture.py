@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Roster, check_choice, check_int, storable, transaction
-from shoal.engine import learning
+from shoal.engine import Partitions, learning
 from shoal.errors import BadInput, CannotMerge
-from shoal.families import editing, posterior, statistics
+from shoal.families import editing, partitions, posterior, statistics
 from shoal.families.consensus import live_counts
 from shoal.families.distributions.registry import COVARIANCES, FAMILIES, family_class
 from shoal.families.fit_warnings import check_fit, warn_of_chains
@@ -167,8 +167,9 @@ class ExponentialFamilyMixture(FittedMixture):
         must_link, cannot_link : pairs of row numbers that are in one cluster, or in two.
         identity_from : an earlier model, whose ids, names and pins go to the clusters found again.
         """
-        settings = self._settings()
-        rows = self._validated(X, mode="fit")
+        if isinstance(X, Partitions):
+            return partitions.fit(self, X, identity_from, (y, must_link, cannot_link))
+        settings, rows = self._settings(), self._validated(X, mode="fit")
         seed, n_rows = seed_of(self.random_state), rows.matrix.shape[0]
         known = read_known(y, must_link, cannot_link, n_rows)
         init = predicted_labels(self.init, X)

@@ -18,7 +18,7 @@ from shoal.base import (
     transaction,
     validate_rows,
 )
-from shoal.engine import fold, learning
+from shoal.engine import Partitions, fold, learning
 from shoal.errors import BadInput, CannotMerge
 from shoal.hidden_entries import check_hidden, expected_hidden
 from shoal.suggestion.learning import learn, update
@@ -130,12 +130,14 @@ class Suggester(Estimator):
     # --- learning -----------------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any = None) -> Suggester:
-        """Learn from the rows of ``X``, a matrix, a table or a Dataset; what was learned before is forgotten."""
+        """Learn from the rows of ``X``, a matrix, a table, a Dataset or :func:`shoal.engine.read_partitions`; what was
+        learned before is forgotten."""
         with learning(self):
-            rows = validate_rows(self, X, mode="fit")
+            in_parts = isinstance(X, Partitions)
+            rows = X.columns_alone(X.item_ids()) if in_parts else validate_rows(self, X, mode="fit")
             seed = int(check_random_state(self.random_state).integers(2**31))
             model = empty_model(no_rows(rows.matrix.shape[1]), self._settings(seed))
-            self._learn_rows(model, rows, "fit")
+            self._learn_rows(model, rows, "fit", X.matrices() if in_parts else None)
         return self
 
     def partial_fit(self, X: Any, y: Any = None) -> Suggester:
@@ -164,16 +166,16 @@ class Suggester(Estimator):
             self._remember_origin(stats.rows(), getattr(other, "row_ids_", None), total.n_rows)
         return self
 
-    def _learn_rows(self, model: SuggestionModel, rows: Any, mode: Any) -> None:
+    def _learn_rows(self, model: SuggestionModel, rows: Any, mode: Any, parts: list[Any] | None = None) -> None:
         matrix = rows.matrix
-        blocks = [matrix[start:end] for start, end in row_blocks(matrix.shape[0], BLOCK_ROWS)]
+        blocks = parts or [matrix[start:end] for start, end in row_blocks(matrix.shape[0], BLOCK_ROWS)]
         stats = fold(blocks, accumulate, merge, None, n_threads=self.n_threads).stats
         if mode == "fit":
             self.__dict__.pop("row_clusters_", None)
             self.__dict__.pop("row_ids_", None)
         self.model_ = update(model, stats)
         self._remember_rows(rows, mode=mode)
-        self._remember_origin(matrix, rows.item_ids, self.model_.stats.n_rows)
+        self._remember_origin(stats.rows() if parts else matrix, rows.item_ids, self.model_.stats.n_rows)
 
     def _remember_origin(self, added: sp.csr_matrix, ids: np.ndarray | None, n_rows: int) -> None:
         """Item ids and clusters of the remembered rows, of which the last are ``added``."""
