@@ -25,7 +25,7 @@ def assign(
     source: Source,
     flags: ColumnFlags,
     top: Annotated[
-        int, typer.Option("--top", min=1, help="The likeliest clusters of each row, with their probabilities.")
+        int, typer.Option("--top", min=1, help="Number of most probable clusters per row, with probabilities.")
     ] = 1,
     out: TableOut = None,
     overwrite: Overwrite = False,

@@ -21,11 +21,11 @@ app = typer.Typer(
 @app.command()
 def simulate(
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the log.")],
-    keywords: Annotated[int, typer.Option("--keywords", min=1, help="How many keywords.")] = 3000,
-    days: Annotated[int, typer.Option("--days", min=1, help="How many days.")] = 14,
-    views: Annotated[float, typer.Option("--page-views", min=1, help="Page views a day.")] = 60_000,
+    keywords: Annotated[int, typer.Option("--keywords", min=1, help="Number of keywords.")] = 3000,
+    days: Annotated[int, typer.Option("--days", min=1, help="Number of days.")] = 14,
+    views: Annotated[float, typer.Option("--page-views", min=1, help="Page views per day.")] = 60_000,
     reacting: Annotated[float, typer.Option("--reacting", help="Share of bidders who react to reserves.")] = 0.6,
-    tuning: Annotated[str, typer.Option("--tuning", help="Today's policy: 'coarse' or 'well tuned'.")] = "coarse",
+    tuning: Annotated[str, typer.Option("--tuning", help="Policy in force: 'coarse' or 'well tuned'.")] = "coarse",
     seed: Seed = 0,
     quiet: Quiet = False,
 ) -> None:
@@ -51,7 +51,7 @@ def landscape(
     written: LogFlags,
     out: TableOut = None,
     coordinates: Coordinates = "logbid+logctr",
-    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="How many keywords to print.")] = 10,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=1, help="Number of keywords to print.")] = 10,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -141,9 +141,9 @@ def replay(
         Path | None, typer.Option("--out", "-o", help="CSV, JSON or Parquet file: keyword by setting.")
     ] = None,
     absolute: Annotated[
-        bool, typer.Option("--absolute", help="Common reserves instead of multiples of today's.")
+        bool, typer.Option("--absolute", help="Common reserves instead of multiples of the current ones.")
     ] = False,
-    reserves: Annotated[int, typer.Option("--reserves", min=1, help="How many reserves to try.")] = 41,
+    reserves: Annotated[int, typer.Option("--reserves", min=1, help="Number of reserves to try.")] = 41,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -198,12 +198,12 @@ def optimize(
     ] = Path("plan"),
     level: Annotated[str, typer.Option("--level", help="auto, cluster, keyword or shrunken.")] = "auto",
     margins: Annotated[
-        bool, typer.Option("--margins/--no-margins", help="Tighten limits by what held-out days missed.")
+        bool, typer.Option("--margins/--no-margins", help="Tighten limits by the violations on held-out days.")
     ] = True,
     clusters: Clusters = 64,
     seed: Seed = 0,
     probability: Annotated[
-        float, typer.Option("--probability", help="Margins so wide that all limits hold on new days this often.")
+        float, typer.Option("--probability", help="Probability with which all limits hold on new days.")
     ] = 0.9,
     currency: Currency = "",
     as_json: Json = False,
@@ -248,7 +248,7 @@ def report(
     asked: GoalFlags,
     out: Annotated[Path, typer.Option("--out", "-o", help="The HTML page to write.")] = Path("auction-report.html"),
     keyword: Annotated[
-        list[str] | None, typer.Option("--keyword", help="Draw the bids of this keyword (may be repeated).")
+        list[str] | None, typer.Option("--keyword", help="Plot the bids of this keyword (may be repeated).")
     ] = None,
     clusters: Clusters = 64,
     seed: Seed = 0,

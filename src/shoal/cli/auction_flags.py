@@ -18,9 +18,9 @@ Log = Annotated[
         "weight; policy keyword_id, reserve, alpha, sidebar_reserve. See --names for other names.",
     ),
 ]
-Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="How many clusters of keywords.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Decides everything that is drawn at random.")]
-Currency = Annotated[str, typer.Option("--currency", help="How to write money, such as USD.")]
+Clusters = Annotated[int, typer.Option("--clusters", "-k", min=1, help="Number of clusters of keywords.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
+Currency = Annotated[str, typer.Option("--currency", help="Currency, such as USD.")]
 Coordinates = Annotated[
     str, typer.Option("--coordinates", help="logbid+logctr, log_score, or logbid_ctr (the paper's).")
 ]
@@ -32,7 +32,7 @@ class LogFlags:
     """How a log is written: its names, its unit of money, and the policy that was in force."""
 
     names: Annotated[
-        list[str] | None, typer.Option("--names", help="Your name of a column: bid_cents=max_cpc (may be repeated).")
+        list[str] | None, typer.Option("--names", help="Name of a column in the log: bid_cents=max_cpc (may be repeated).")
     ] = None
     reserve: Annotated[
         float | None,
@@ -45,7 +45,7 @@ class LogFlags:
         1.0
     )
     units: Annotated[
-        str, typer.Option("--units", help="What the log's money is in: cents, or whole (dollars, euros).")
+        str, typer.Option("--units", help="Unit of money in the log: cents, or whole (dollars, euros).")
     ] = "cents"
 
     def read(self, log: Path) -> Any:

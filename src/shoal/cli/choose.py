@@ -21,26 +21,26 @@ def choose(
     source: Source,
     flags: ReadFlags,
     model: Annotated[
-        Model, typer.Option("--model", "-m", help="Which model; auto looks at the table and says what it took.")
+        Model, typer.Option("--model", "-m", help="Model; auto chooses one for the table and reports it.")
     ] = Model.kmeans,
     among: Annotated[
-        str | None, typer.Option("--among", help="Numbers to try, separated by commas; a grid of them otherwise.")
+        str | None, typer.Option("--among", help="Numbers of clusters to try, separated by commas; default: a grid.")
     ] = None,
-    resamples: Annotated[int, typer.Option("--resamples", min=2, help="Pairs of fits for each number.")] = 6,
+    resamples: Annotated[int, typer.Option("--resamples", min=2, help="Pairs of fits per number of clusters.")] = 6,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the model.")
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw both curves with their errors: .svg, .png or .pdf.")
+        Path | None, typer.Option("--picture", help="Plot both curves with their errors: .svg, .png or .pdf.")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Recommend a number of clusters for the rows of SOURCE.
 
-    For each number, fits to two thirds of the rows are compared on the last third: how much they agree (adjusted Rand
-    index: 1 the same, 0 as by chance) and how well they explain rows they have not seen.
+    For each number, models are fitted to pairs of samples of two thirds of the rows and compared on the remaining rows: by
+    their agreement (adjusted Rand index: 1 identical, 0 as by chance) and by how well they explain these rows.
 
     Example: shoal choose clicks.parquet --item id --features tags --among 20,50,100,200 --picture choice.svg
     """

@@ -19,10 +19,10 @@ class Job(StrEnum):
 
 
 def demo(
-    job: Annotated[Job, typer.Argument(help="clusters of a shipped sample, or reserve prices of a made-up market.")] = (
+    job: Annotated[Job, typer.Argument(help="clusters of a sample data set, or reserve prices of a simulated market.")] = (
         Job.clusters
     ),
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for what is written.")] = Path("shoal-demo"),
+    out: Annotated[Path, typer.Option("--out", "-o", help="Output folder.")] = Path("shoal-demo"),
     quiet: Quiet = False,
 ) -> None:
     """Try shoal without data of your own: see clusters and suggestions, or a whole auction study, and their report.

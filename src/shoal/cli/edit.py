@@ -25,19 +25,19 @@ class Action(StrEnum):
 @takes_flags
 def edit(
     model: ModelFile,
-    action: Annotated[Action, typer.Argument(help="What to do.")],
+    action: Annotated[Action, typer.Argument(help="Kind of edit.")],
     arguments: Annotated[
         list[str],
         typer.Argument(
             metavar="ARGUMENT...",
-            help="name CLUSTER TEXT ('' takes the name away); merge CLUSTER ... --into CLUSTER; split CLUSTER; "
+            help="name CLUSTER TEXT ('' removes the name); merge CLUSTER ... --into CLUSTER; split CLUSTER; "
             "pin CLUSTER ...; unpin CLUSTER ...",
         ),
     ],
     flags: ColumnFlags,
-    into: Annotated[int | None, typer.Option("--into", help="The cluster that the merged ones become part of.")] = None,
+    into: Annotated[int | None, typer.Option("--into", help="Cluster that receives the merged ones.")] = None,
     rows: Annotated[
-        str | None, typer.Option("--from", metavar="SOURCE", help="Rows of the cluster to split, to split it by.")
+        str | None, typer.Option("--from", metavar="SOURCE", help="Rows by which the cluster is split.")
     ] = None,
     out: ModelOut = None,
     as_json: Json = False,

@@ -28,20 +28,20 @@ def fit(
     shown: PrintFlags,
     where: EngineFlags,
     model: Annotated[
-        Model, typer.Option("--model", "-m", help="Which model; auto looks at the table and says what it took.")
+        Model, typer.Option("--model", "-m", help="Model; auto chooses one for the table and reports it.")
     ] = Model.kmeans,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="How many clusters.")] = None,
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="Number of clusters.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the model.")
     ] = None,
     batch_rows: Annotated[
-        int | None, typer.Option("--batch-rows", min=1, help="Read so many rows at a time: memory stays flat.")
+        int | None, typer.Option("--batch-rows", min=1, help="Read this many rows at a time, to bound memory.")
     ] = None,
     stability: Annotated[
         int,
         typer.Option(
-            "--stability", min=0, help="Fit so many halves of the rows, too: how surely each cluster is found."
+            "--stability", min=0, help="Estimate the stability of each cluster from this many fits to halves of the rows."
         ),
     ] = 0,
     identity_from: Annotated[
@@ -54,7 +54,7 @@ def fit(
 ) -> None:
     """Cluster the rows of SOURCE, show the clusters, and save the model.
 
-    --model suggester learns to suggest features instead; reasons are grouped by --set clusters=MODEL, a saved model.
+    --model suggester learns to suggest features; --set clusters=MODEL groups the explanations by the clusters of a model.
 
     Example: shoal fit clicks.parquet --model kmeans -k 500 --item id --features tags --out clicks.shoal
     Example: shoal fit 'clicks/*.parquet' --engine dask --scheduler tcp://head:8786 --checkpoint run -k 500 -o c.shoal

@@ -1,4 +1,4 @@
-"""``shoal learn``: teach a saved model the rows of another day."""
+"""``shoal learn``: update a saved model with new rows."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ def learn(
     model: ModelFile,
     source: Source,
     flags: ColumnFlags,
-    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, help="How many rows to learn from at a time.")] = (
+    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, help="Rows per batch.")] = (
         50_000
     ),
     out: ModelOut = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Teach a saved MODEL the rows of SOURCE, in batches; features it has not seen are added.
+    """Update a saved MODEL with the rows of SOURCE, in batches; new features are added.
 
-    MODEL is replaced when all rows have been learned, and stays as it is if anything fails before.
+    MODEL is replaced when all rows have been learned, and is unchanged if that fails.
 
     Example: shoal learn clicks.shoal today.parquet
     """

@@ -12,16 +12,16 @@ from shoal.cli.options import Json, Overwrite
 
 
 def merge(
-    first: Annotated[Path, typer.Argument(metavar="A", help="A model file.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Another, of the same kind and from the same start.")],
+    first: Annotated[Path, typer.Argument(metavar="A", help="Model file.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help="Model file of the same kind, trained from the same start.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Save the merged model here.")],
     base: Annotated[
-        Path | None, typer.Option("--base", help="The model that both went on from, so that it is counted once.")
+        Path | None, typer.Option("--base", help="Model that both were trained from; counted once.")
     ] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Merge two models that learned different rows from the same start, as if one had learned them all.
+    """Merge two models that learned different rows from the same start, into one.
 
     Example: shoal merge monday.shoal tuesday.shoal --base sunday.shoal --out week.shoal
     """

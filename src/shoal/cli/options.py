@@ -22,12 +22,12 @@ Source = Annotated[
         help="Parquet, CSV, TSV, JSON lines, text, .npz or svmlight file, folder or pattern, a SELECT, or - for stdin.",
     ),
 ]
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that 'shoal fit' saved.")]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file saved by 'shoal fit'.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
-Rows = Annotated[int, typer.Option("--rows", "-n", min=1, help="How many clusters to print.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+Rows = Annotated[int, typer.Option("--rows", "-n", min=1, help="Number of clusters to print.")]
 TableOut = Annotated[
-    Path | None, typer.Option("--out", "-o", help="A .csv, .jsonl or .parquet file; standard output otherwise.")
+    Path | None, typer.Option("--out", "-o", help="Output file (.csv, .jsonl or .parquet); default: standard output.")
 ]
 ModelOut = Annotated[
     Path | None, typer.Option("--out", "-o", help="Save the changed model here instead of in MODEL itself.")
@@ -46,10 +46,10 @@ class ColumnFlags:
         str | None, typer.Option("--features", help="Column with the features: a list, or text with a delimiter.")
     ] = None
     text: Annotated[
-        str | None, typer.Option("--text", help="Column with text to cut into words; - if each line is a text.")
+        str | None, typer.Option("--text", help="Column with text to split into words; - if each line is a text.")
     ] = None
     feature: Annotated[
-        str | None, typer.Option("--feature", help="Column with one feature per row; rows of an item are gathered.")
+        str | None, typer.Option("--feature", help="Column with one feature per row (long table).")
     ] = None
     weight: Annotated[str | None, typer.Option("--weight", help="Column with weights (long tables, lists).")] = None
     time: Annotated[
@@ -58,22 +58,22 @@ class ColumnFlags:
     owner: Owner = None
     label: Label = None
     title: Annotated[
-        str | None, typer.Option("--title", help="Column to call items by on cards; the beginning of a text otherwise.")
+        str | None, typer.Option("--title", help="Column with a title for each item; default: the beginning of its text.")
     ] = None
-    delimiter: Annotated[str | None, typer.Option("--delimiter", help="What separates features in a text column.")] = (
+    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Separator of features in a text column.")] = (
         None
     )
     time_format: Annotated[
-        str | None, typer.Option("--time-format", help="How times are written, such as dd/mm/yyyy.")
+        str | None, typer.Option("--time-format", help="Format of times, such as dd/mm/yyyy.")
     ] = None
     time_unit: Annotated[
-        str | None, typer.Option("--time-unit", help="Of times given as numbers since 1970: s, ms, us or ns.")
+        str | None, typer.Option("--time-unit", help="Unit of numeric times since 1970: s, ms, us or ns.")
     ] = None
     encoding: Annotated[
-        str | None, typer.Option("--encoding", help="Of the file, such as latin-1 or utf-16; UTF-8 otherwise.")
+        str | None, typer.Option("--encoding", help="Encoding of the file, such as latin-1 or utf-16; default: UTF-8.")
     ] = None
     format: Annotated[
-        str | None, typer.Option("--format", help="csv, tsv, jsonl, json, parquet, lines, npz or svmlight.")
+        str | None, typer.Option("--format", help="Format of SOURCE: csv, tsv, jsonl, json, parquet, lines, npz or svmlight.")
     ] = None
 
     def options(self, **more: Any) -> ReadOptions:
@@ -92,21 +92,21 @@ class ReadFlags(ColumnFlags):
     """Everything about reading: for commands that begin a model."""
 
     numeric: Annotated[
-        bool | None, typer.Option("--numeric", help="Every column of numbers is a feature and its number the value.")
+        bool | None, typer.Option("--numeric", help="Use every numeric column as a feature.")
     ] = None
     columns: Annotated[
-        str | None, typer.Option("--columns", help="Only these columns of numbers, separated by commas.")
+        str | None, typer.Option("--columns", help="Use these numeric columns only, separated by commas.")
     ] = None
     weighting: Annotated[
-        str | None, typer.Option("--weighting", help="binary, count or tfidf; the default depends on the model.")
+        str | None, typer.Option("--weighting", help="Weighting: binary, count or tfidf; default depends on the model.")
     ] = None
     min_items: Annotated[int, typer.Option("--min-items", min=1, help="Drop features seen in fewer items.")] = 1
     max_features: Annotated[
         int | None, typer.Option("--max-features", min=1, help="Drop items with more features.")
     ] = None
-    stop_words: Annotated[str | None, typer.Option("--stop-words", help="'english' drops its common words.")] = None
-    bigrams: Annotated[bool, typer.Option("--bigrams", help="Pairs of neighboring words are features too.")] = False
-    tokens: Annotated[str, typer.Option("--tokens", help="How text is cut: words, or log for log lines.")] = "words"
+    stop_words: Annotated[str | None, typer.Option("--stop-words", help="'english' removes common English words.")] = None
+    bigrams: Annotated[bool, typer.Option("--bigrams", help="Also use pairs of adjacent words as features.")] = False
+    tokens: Annotated[str, typer.Option("--tokens", help="Tokenizer: words, or log for log lines.")] = "words"
 
 
 @dataclass
@@ -114,16 +114,16 @@ class EngineFlags:
     """Where the passes of a fit run, and what is kept of them on the way."""
 
     engine: Annotated[
-        str, typer.Option("--engine", help="threads, or dask: SOURCE is then a pattern of files that the workers see.")
+        str, typer.Option("--engine", help="threads, or dask (SOURCE is a pattern of files that the workers can read).")
     ] = "threads"
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster, such as tcp://host:8786.")
+        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Address of a Dask scheduler, such as tcp://host:8786.")
     ] = None
     checkpoint: Annotated[
         Path | None,
-        typer.Option("--checkpoint", metavar="FOLDER", help="Keep passes here until the model is saved."),
+        typer.Option("--checkpoint", metavar="FOLDER", help="Write passes to this folder until the model is saved."),
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from what a stopped fit left there.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a stopped fit from the checkpoint folder.")] = False
 
 
 @dataclass

@@ -32,18 +32,18 @@ BYTES_PER_CELL = 50  # of a matrix while it is read, weighted and fitted
 def plan(
     source: Source,
     flags: ReadFlags,
-    model: Annotated[Model, typer.Option("--model", "-m", help="Which model.")] = Model.kmeans,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="How many clusters.")] = None,
+    model: Annotated[Model, typer.Option("--model", "-m", help="Model.")] = Model.kmeans,
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="Number of clusters.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the model.")
     ] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Say what 'shoal fit' with the same options will need: items, features, memory and time.
+    """Estimate the memory and time that 'shoal fit' needs with the same options.
 
-    The items are counted in one pass, and two small samples are fitted, whose costs are drawn on to the whole. A
-    source of 20,000 items or fewer is fitted as it is.
+    Items are counted in one pass, two small samples are fitted, and their costs are extrapolated. A source of 20,000 items
+    or fewer is fitted completely.
 
     Example: shoal plan clicks.parquet --model kmeans -k 500 --item id --features tags
     """

@@ -22,66 +22,66 @@ STORAGE = "Storage"
 def serve(
     model_file: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="A model file that 'shoal fit' saved, or a service's folder."),
+        typer.Argument(metavar="[MODEL]", help="Model file saved by 'shoal fit', or the folder of a service."),
     ] = None,
-    new: Annotated[bool, typer.Option("--new", help="Start from nothing and learn from traffic.")] = False,
-    model: Annotated[Model, typer.Option("--model", "-m", help="With --new: which model.")] = Model.bernoulli,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="With --new: how many clusters.")] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start without a model and learn from traffic.")] = False,
+    model: Annotated[Model, typer.Option("--model", "-m", help="With --new: model.")] = Model.bernoulli,
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="With --new: number of clusters.")] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", "-s", metavar="NAME=VALUE", help="With --new: a parameter of the model."),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--dir", "-d", help="Where the journal and snapshots are; default MODEL.service.")
+        Path | None, typer.Option("--dir", "-d", help="Folder of the journal and snapshots; default: MODEL.service.")
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; others than localhost need a token.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option(min=1, help="Processes that answer; more than 1 share the snapshots.")] = 1,
+    host: Annotated[str, typer.Option(help="Address to listen on; addresses other than localhost require a token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free one.")] = 8000,
+    workers: Annotated[int, typer.Option(min=1, help="Number of reader processes.")] = 1,
     follow: Annotated[
-        Path | None, typer.Option("--follow", help="Only read: follow the snapshots in another service's folder.")
+        Path | None, typer.Option("--follow", help="Serve read-only from the snapshots of another service's folder.")
     ] = None,
-    check: Annotated[Path | None, typer.Option("--check", help="Verify a service's folder, and leave.")] = None,
+    check: Annotated[Path | None, typer.Option("--check", help="Verify a service's folder and exit.")] = None,
     backup: Annotated[
         Path | None,
-        typer.Option("--backup", help="Copy the folder into this tar file, and leave; the service may run."),
+        typer.Option("--backup", help="Copy the folder to this tar file and exit; the service may be running."),
     ] = None,
     token_file: Annotated[
         Path | None, typer.Option("--token-file", help="Lines of 'write TOKEN' or 'read TOKEN'; also SHOAL_TOKEN.")
     ] = None,
-    protect_reads: Annotated[bool, typer.Option("--protect-reads", help="Ask for a token for reading, too.")] = False,
+    protect_reads: Annotated[bool, typer.Option("--protect-reads", help="Require a token for reading, too.")] = False,
     publish_seconds: Annotated[
-        float, typer.Option(min=0.01, help="How old what readers see may become.", rich_help_panel=STORAGE)
+        float, typer.Option(min=0.01, help="Maximum age of the state visible to readers.", rich_help_panel=STORAGE)
     ] = 1.0,
     snapshot_seconds: Annotated[
-        float, typer.Option(min=0.1, help="How old the newest snapshot on disk may become.", rich_help_panel=STORAGE)
+        float, typer.Option(min=0.1, help="Maximum age of the newest snapshot on disk.", rich_help_panel=STORAGE)
     ] = 60.0,
     journal_mb: Annotated[
         float, typer.Option(min=1, help="Size of the journal at which a snapshot is saved.", rich_help_panel=STORAGE)
     ] = 512.0,
     reserve_mb: Annotated[
-        float, typer.Option(min=0, help="Free disk space below which nothing is accepted.", rich_help_panel=STORAGE)
+        float, typer.Option(min=0, help="Free disk space below which requests are rejected.", rich_help_panel=STORAGE)
     ] = 64.0,
     batch_items: Annotated[
-        int, typer.Option(min=1, help="Most items learned at once.", rich_help_panel=STORAGE)
+        int, typer.Option(min=1, help="Maximum number of items learned at once.", rich_help_panel=STORAGE)
     ] = 4096,
-    max_body_mb: Annotated[float, typer.Option(help="Largest body of a request (413).", rich_help_panel=LIMITS)] = 16.0,
-    max_bulk_mb: Annotated[float, typer.Option(help="Largest bulk body (413).", rich_help_panel=LIMITS)] = 1024.0,
-    max_items: Annotated[int, typer.Option(help="Most items in one request (413).", rich_help_panel=LIMITS)] = 10_000,
-    body_seconds: Annotated[float, typer.Option(help="Longest wait for a body (408).", rich_help_panel=LIMITS)] = 30.0,
-    max_requests: Annotated[int, typer.Option(help="Most requests at once (429).", rich_help_panel=LIMITS)] = 200,
-    max_streams: Annotated[int, typer.Option(help="Most live listeners (429).", rich_help_panel=LIMITS)] = 100,
+    max_body_mb: Annotated[float, typer.Option(help="Maximum size of a request body (413).", rich_help_panel=LIMITS)] = 16.0,
+    max_bulk_mb: Annotated[float, typer.Option(help="Maximum size of a bulk body (413).", rich_help_panel=LIMITS)] = 1024.0,
+    max_items: Annotated[int, typer.Option(help="Maximum number of items per request (413).", rich_help_panel=LIMITS)] = 10_000,
+    body_seconds: Annotated[float, typer.Option(help="Maximum time to receive a body (408).", rich_help_panel=LIMITS)] = 30.0,
+    max_requests: Annotated[int, typer.Option(help="Maximum number of concurrent requests (429).", rich_help_panel=LIMITS)] = 200,
+    max_streams: Annotated[int, typer.Option(help="Maximum number of event streams (429).", rich_help_panel=LIMITS)] = 100,
     queue_requests: Annotated[
-        int, typer.Option(help="Most requests waiting to be written (429).", rich_help_panel=LIMITS)
+        int, typer.Option(help="Maximum number of requests waiting to be written (429).", rich_help_panel=LIMITS)
     ] = 2000,
     queue_items: Annotated[
-        int, typer.Option(help="Most items waiting to be learned (429).", rich_help_panel=LIMITS)
+        int, typer.Option(help="Maximum number of items waiting to be learned (429).", rich_help_panel=LIMITS)
     ] = 200_000,
     keep_journal: Annotated[
         bool, typer.Option("--keep-journal", help="Never trim the journal, for audits.", rich_help_panel=STORAGE)
     ] = False,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[str, typer.Option(help="Log level: debug, info, warning or error.")] = "info",
 ) -> None:
-    """Serve MODEL over HTTP with a page to explore it; everything it is taught is on disk before it is acknowledged.
+    """Serve MODEL over HTTP, with a web page; requests are written to disk before they are acknowledged.
 
     Examples: shoal serve ads.shoal; shoal serve --new --model bernoulli --dir ads
     """

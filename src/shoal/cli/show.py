@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 
 def show(
     model: ModelFile,
-    cluster: Annotated[int | None, typer.Option("--cluster", "-c", help="Only this cluster, in full.")] = None,
+    cluster: Annotated[int | None, typer.Option("--cluster", "-c", help="Show this cluster in detail.")] = None,
     events: Annotated[
-        bool, typer.Option("--events", help="Of a stream: the strongest bursts, then the latest events.")
+        bool, typer.Option("--events", help="For a stream: show the strongest bursts and the latest events.")
     ] = False,
     rows: Rows = 20,
     as_json: Json = False,
 ) -> None:
-    """Show the clusters of a saved MODEL, largest first, or one of them in full.
+    """Show the clusters of a saved MODEL, largest first, or one of them in detail.
 
-    Cohesion is the mean similarity of a cluster's items to its center, or the mean probability, by model.
+    Cohesion is the mean similarity of a cluster's items to its center or, for mixtures, their mean probability.
 
     Example: shoal show clicks.shoal --cluster 17
     """

@@ -24,28 +24,28 @@ if TYPE_CHECKING:
 def stream(
     model_file: Annotated[
         Path | None,
-        typer.Argument(metavar="[MODEL]", help="A model file, or the folder of a stream before."),
+        typer.Argument(metavar="[MODEL]", help="Model file, or the folder of an earlier stream."),
     ] = None,
-    new: Annotated[bool, typer.Option("--new", help="Start from nothing and learn from the lines.")] = False,
-    model: Annotated[Model, typer.Option("--model", "-m", help="With --new: which model.")] = Model.stream,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="With --new: how many clusters.")] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start without a model and learn from the lines.")] = False,
+    model: Annotated[Model, typer.Option("--model", "-m", help="With --new: model.")] = Model.stream,
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="With --new: number of clusters.")] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", "-s", metavar="NAME=VALUE", help="With --new: a parameter."),
+        typer.Option("--set", "-s", metavar="NAME=VALUE", help="With --new: a parameter of the model."),
     ] = None,
     folder: Annotated[
-        Path | None, typer.Option("--dir", "-d", help="Where the journal and snapshots are; default MODEL.service.")
+        Path | None, typer.Option("--dir", "-d", help="Folder of the journal and snapshots; default: MODEL.service.")
     ] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="The input begins where it began before: skip lines learned already.")
+        bool, typer.Option("--resume", help="The input is the same as before: skip lines already learned.")
     ] = False,
-    batch_lines: Annotated[int, typer.Option(min=1, help="Most lines learned at once.")] = 500,
-    reserve_mb: Annotated[float, typer.Option(min=0, help="Free disk space below which it stops.")] = 64.0,
+    batch_lines: Annotated[int, typer.Option(min=1, help="Maximum number of lines learned at once.")] = 500,
+    reserve_mb: Annotated[float, typer.Option(min=0, help="Free disk space below which the command stops.")] = 64.0,
 ) -> None:
-    """Learn from lines on standard input, and print where each item went and what happened to clusters.
+    """Learn from lines on standard input, and print the cluster of each item and the events of clusters.
 
-    A line is JSON as POST /learn takes it, or plain text. Lines of output are JSON: items have "id", "cluster" (-1:
-    unassigned) and "score"; events have "event" and "kind". What was printed is on disk.
+    An input line is an item in JSON, as for POST /learn, or plain text. Output lines are JSON: items have "id", "cluster"
+    (-1: unassigned) and "score"; events have "event" and "kind". Output is printed after it was written to disk.
 
     Example: tail -F access.log | shoal stream --new --model stream --dir access
     """

@@ -27,27 +27,27 @@ if TYPE_CHECKING:
 def suggest(
     model: ModelFile,
     flags: ColumnFlags,
-    observed: Annotated[list[str] | None, typer.Argument(metavar="[FEATURE]...", help="What is there already.")] = None,
-    reject: Annotated[list[str] | None, typer.Option("--reject", "-r", help="What is not wanted; repeatable.")] = None,
-    number: Annotated[int, typer.Option("--top", "--number", "-n", min=1, help="How many suggestions.")] = 10,
+    observed: Annotated[list[str] | None, typer.Argument(metavar="[FEATURE]...", help="Features of the item.")] = None,
+    reject: Annotated[list[str] | None, typer.Option("--reject", "-r", help="Feature to exclude (may be repeated).")] = None,
+    number: Annotated[int, typer.Option("--top", "--number", "-n", min=1, help="Number of suggestions.")] = 10,
     hidden: Annotated[
         str,
         typer.Option(
-            help="How much of an item is missing, which probabilities depend on: third, one, a share, or a number."
+            help="Assumed number of missing features: third, one, a share, or a number."
         ),
     ] = "third",
-    file: Annotated[str | None, typer.Option("--file", help="A source of items: suggestions for each of them.")] = None,
+    file: Annotated[str | None, typer.Option("--file", help="Source of items; suggest features for each.")] = None,
     reasons: Annotated[
-        bool, typer.Option(help="With --file: the main reason of each suggestion; without, items take less time.")
+        bool, typer.Option(help="With --file: include the main reason of each suggestion (slower).")
     ] = True,
     out: TableOut = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Suggest features that go with those given, each with its probability and the reason for it.
+    """Suggest features for an item, each with its probability and the reason.
 
-    With --file, for every item of a source: a table of item, rank, feature, probability, reason.
+    With --file, write a table of item, rank, feature, probability and reason for all items of a source.
 
     Example: shoal suggest ads.shoal "window cleaner" "window cleaning" --reject "cleaning tips"
     """

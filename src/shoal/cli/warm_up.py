@@ -23,7 +23,7 @@ class Group(StrEnum):
 
 
 def warm_up(
-    groups: Annotated[list[Group] | None, typer.Argument(help="Models to prepare; all without it.")] = None,
+    groups: Annotated[list[Group] | None, typer.Argument(help="Models to compile kernels for; default: all.")] = None,
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
