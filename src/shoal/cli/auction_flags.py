@@ -32,7 +32,8 @@ class LogFlags:
     """How a log is written: its names, its unit of money, and the policy that was in force."""
 
     names: Annotated[
-        list[str] | None, typer.Option("--names", help="Name of a column in the log: bid_cents=max_cpc (may be repeated).")
+        list[str] | None,
+        typer.Option("--names", help="Name of a column in the log: bid_cents=max_cpc (may be repeated)."),
     ] = None
     reserve: Annotated[
         float | None,

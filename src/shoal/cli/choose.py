@@ -39,8 +39,8 @@ def choose(
 ) -> None:
     """Recommend a number of clusters for the rows of SOURCE.
 
-    For each number, models are fitted to pairs of samples of two thirds of the rows and compared on the remaining rows: by
-    their agreement (adjusted Rand index: 1 identical, 0 as by chance) and by how well they explain these rows.
+    For each number, models are fitted to pairs of samples of two thirds of the rows and compared on the remaining rows:
+    by their agreement (adjusted Rand index: 1 identical, 0 as by chance) and by how well they explain these rows.
 
     Example: shoal choose clicks.parquet --item id --features tags --among 20,50,100,200 --picture choice.svg
     """

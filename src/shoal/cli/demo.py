@@ -19,13 +19,13 @@ class Job(StrEnum):
 
 
 def demo(
-    job: Annotated[Job, typer.Argument(help="clusters of a sample data set, or reserve prices of a simulated market.")] = (
-        Job.clusters
-    ),
+    job: Annotated[
+        Job, typer.Argument(help="clusters of a sample data set, or reserve prices of a simulated market.")
+    ] = (Job.clusters),
     out: Annotated[Path, typer.Option("--out", "-o", help="Output folder.")] = Path("shoal-demo"),
     quiet: Quiet = False,
 ) -> None:
-    """Try shoal without data of your own: see clusters and suggestions, or a whole auction study, and their report.
+    """Run shoal on sample data: clusters and suggestions, or an auction study, with a report.
 
     Example: shoal demo --out shoal-demo
     """

@@ -18,7 +18,7 @@ from shoal.cli.options import EngineFlags, Overwrite, PrintFlags, ReadFlags, Sou
 if TYPE_CHECKING:
     from shoal.data import Dataset, ReadOptions
 
-LEARN_FROM_PARTS = ("SphericalKMeans",)  # models whose fit takes partitions
+LEARNS_IN_ORDER = "TimeSensitiveMixture"  # the one model that does not merge
 
 
 @takes_flags
@@ -41,7 +41,9 @@ def fit(
     stability: Annotated[
         int,
         typer.Option(
-            "--stability", min=0, help="Estimate the stability of each cluster from this many fits to halves of the rows."
+            "--stability",
+            min=0,
+            help="Estimate each cluster's stability by this many fits to halves of the rows.",
         ),
     ] = 0,
     identity_from: Annotated[
@@ -54,7 +56,7 @@ def fit(
 ) -> None:
     """Cluster the rows of SOURCE, show the clusters, and save the model.
 
-    --model suggester learns to suggest features; --set clusters=MODEL groups the explanations by the clusters of a model.
+    --model suggester learns to suggest features; --set clusters=MODEL groups its explanations by clusters of a model.
 
     Example: shoal fit clicks.parquet --model kmeans -k 500 --item id --features tags --out clicks.shoal
     Example: shoal fit 'clicks/*.parquet' --engine dask --scheduler tcp://head:8786 --checkpoint run -k 500 -o c.shoal
@@ -189,10 +191,10 @@ class Work:
         from shoal.errors import BadInput
         from shoal.progress import message
 
-        if not hasattr(self.estimator, "n_clusters") or type(self.estimator).__name__ not in LEARN_FROM_PARTS:
+        if type(self.estimator).__name__ == LEARNS_IN_ORDER:
             raise BadInput(
-                f"--engine dask fits {', '.join(LEARN_FROM_PARTS)} so far. Leave --engine out, or fit parts and use "
-                "'shoal merge'."
+                "--engine dask: one stream is learned in the order of its times, by one process. Leave --engine out; "
+                "independent streams are fitted side by side by shoal.engine.fit_by_key."
             )
         self.in_batches = True
         with self.timed("reading"):

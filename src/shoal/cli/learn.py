@@ -15,9 +15,7 @@ def learn(
     model: ModelFile,
     source: Source,
     flags: ColumnFlags,
-    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, help="Rows per batch.")] = (
-        50_000
-    ),
+    batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, help="Rows per batch.")] = (50_000),
     out: ModelOut = None,
     as_json: Json = False,
     quiet: Quiet = False,

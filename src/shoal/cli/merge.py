@@ -13,7 +13,9 @@ from shoal.cli.options import Json, Overwrite
 
 def merge(
     first: Annotated[Path, typer.Argument(metavar="A", help="Model file.")],
-    second: Annotated[Path, typer.Argument(metavar="B", help="Model file of the same kind, trained from the same start.")],
+    second: Annotated[
+        Path, typer.Argument(metavar="B", help="Model file of the same kind, trained from the same start.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="Save the merged model here.")],
     base: Annotated[
         Path | None, typer.Option("--base", help="Model that both were trained from; counted once.")

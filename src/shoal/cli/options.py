@@ -48,9 +48,9 @@ class ColumnFlags:
     text: Annotated[
         str | None, typer.Option("--text", help="Column with text to split into words; - if each line is a text.")
     ] = None
-    feature: Annotated[
-        str | None, typer.Option("--feature", help="Column with one feature per row (long table).")
-    ] = None
+    feature: Annotated[str | None, typer.Option("--feature", help="Column with one feature per row (long table).")] = (
+        None
+    )
     weight: Annotated[str | None, typer.Option("--weight", help="Column with weights (long tables, lists).")] = None
     time: Annotated[
         str | None, typer.Option("--time", help="Column with the time: ISO, epoch seconds or milliseconds.")
@@ -58,14 +58,13 @@ class ColumnFlags:
     owner: Owner = None
     label: Label = None
     title: Annotated[
-        str | None, typer.Option("--title", help="Column with a title for each item; default: the beginning of its text.")
+        str | None,
+        typer.Option("--title", help="Column with a title for each item; default: the beginning of its text."),
     ] = None
-    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Separator of features in a text column.")] = (
+    delimiter: Annotated[str | None, typer.Option("--delimiter", help="Separator of features in a text column.")] = None
+    time_format: Annotated[str | None, typer.Option("--time-format", help="Format of times, such as dd/mm/yyyy.")] = (
         None
     )
-    time_format: Annotated[
-        str | None, typer.Option("--time-format", help="Format of times, such as dd/mm/yyyy.")
-    ] = None
     time_unit: Annotated[
         str | None, typer.Option("--time-unit", help="Unit of numeric times since 1970: s, ms, us or ns.")
     ] = None
@@ -73,7 +72,8 @@ class ColumnFlags:
         str | None, typer.Option("--encoding", help="Encoding of the file, such as latin-1 or utf-16; default: UTF-8.")
     ] = None
     format: Annotated[
-        str | None, typer.Option("--format", help="Format of SOURCE: csv, tsv, jsonl, json, parquet, lines, npz or svmlight.")
+        str | None,
+        typer.Option("--format", help="Format of SOURCE: csv, tsv, jsonl, json, parquet, lines, npz or svmlight."),
     ] = None
 
     def options(self, **more: Any) -> ReadOptions:
@@ -91,9 +91,7 @@ class ColumnFlags:
 class ReadFlags(ColumnFlags):
     """Everything about reading: for commands that begin a model."""
 
-    numeric: Annotated[
-        bool | None, typer.Option("--numeric", help="Use every numeric column as a feature.")
-    ] = None
+    numeric: Annotated[bool | None, typer.Option("--numeric", help="Use every numeric column as a feature.")] = None
     columns: Annotated[
         str | None, typer.Option("--columns", help="Use these numeric columns only, separated by commas.")
     ] = None
@@ -104,7 +102,9 @@ class ReadFlags(ColumnFlags):
     max_features: Annotated[
         int | None, typer.Option("--max-features", min=1, help="Drop items with more features.")
     ] = None
-    stop_words: Annotated[str | None, typer.Option("--stop-words", help="'english' removes common English words.")] = None
+    stop_words: Annotated[str | None, typer.Option("--stop-words", help="'english' removes common English words.")] = (
+        None
+    )
     bigrams: Annotated[bool, typer.Option("--bigrams", help="Also use pairs of adjacent words as features.")] = False
     tokens: Annotated[str, typer.Option("--tokens", help="Tokenizer: words, or log for log lines.")] = "words"
 
@@ -117,7 +117,8 @@ class EngineFlags:
         str, typer.Option("--engine", help="threads, or dask (SOURCE is a pattern of files that the workers can read).")
     ] = "threads"
     scheduler: Annotated[
-        str | None, typer.Option("--scheduler", metavar="ADDRESS", help="Address of a Dask scheduler, such as tcp://host:8786.")
+        str | None,
+        typer.Option("--scheduler", metavar="ADDRESS", help="Address of a Dask scheduler, such as tcp://host:8786."),
     ] = None
     checkpoint: Annotated[
         Path | None,

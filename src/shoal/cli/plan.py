@@ -42,8 +42,8 @@ def plan(
 ) -> None:
     """Estimate the memory and time that 'shoal fit' needs with the same options.
 
-    Items are counted in one pass, two small samples are fitted, and their costs are extrapolated. A source of 20,000 items
-    or fewer is fitted completely.
+    Items are counted in one pass, two small samples are fitted, and their costs are extrapolated. A source of 20,000
+    items or fewer is fitted completely.
 
     Example: shoal plan clicks.parquet --model kmeans -k 500 --item id --features tags
     """

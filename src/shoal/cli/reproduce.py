@@ -25,7 +25,10 @@ class Which(StrEnum):
 def reproduce(
     paper: Annotated[Which, typer.Argument(help="Paper to reproduce.")] = Which.all,
     quick: Annotated[
-        bool, typer.Option("--quick/--full", help="Reduced sizes (five minutes on two cores), or the sizes of the papers (hours).")
+        bool,
+        typer.Option(
+            "--quick/--full", help="Reduced sizes (five minutes on two cores), or the sizes of the papers (hours)."
+        ),
     ] = True,
     data: Annotated[
         Path | None,

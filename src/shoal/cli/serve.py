@@ -34,7 +34,9 @@ def serve(
     folder: Annotated[
         Path | None, typer.Option("--dir", "-d", help="Folder of the journal and snapshots; default: MODEL.service.")
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen on; addresses other than localhost require a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option(help="Address to listen on; addresses other than localhost require a token.")
+    ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free one.")] = 8000,
     workers: Annotated[int, typer.Option(min=1, help="Number of reader processes.")] = 1,
     follow: Annotated[
@@ -64,12 +66,24 @@ def serve(
     batch_items: Annotated[
         int, typer.Option(min=1, help="Maximum number of items learned at once.", rich_help_panel=STORAGE)
     ] = 4096,
-    max_body_mb: Annotated[float, typer.Option(help="Maximum size of a request body (413).", rich_help_panel=LIMITS)] = 16.0,
-    max_bulk_mb: Annotated[float, typer.Option(help="Maximum size of a bulk body (413).", rich_help_panel=LIMITS)] = 1024.0,
-    max_items: Annotated[int, typer.Option(help="Maximum number of items per request (413).", rich_help_panel=LIMITS)] = 10_000,
-    body_seconds: Annotated[float, typer.Option(help="Maximum time to receive a body (408).", rich_help_panel=LIMITS)] = 30.0,
-    max_requests: Annotated[int, typer.Option(help="Maximum number of concurrent requests (429).", rich_help_panel=LIMITS)] = 200,
-    max_streams: Annotated[int, typer.Option(help="Maximum number of event streams (429).", rich_help_panel=LIMITS)] = 100,
+    max_body_mb: Annotated[
+        float, typer.Option(help="Maximum size of a request body (413).", rich_help_panel=LIMITS)
+    ] = 16.0,
+    max_bulk_mb: Annotated[
+        float, typer.Option(help="Maximum size of a bulk body (413).", rich_help_panel=LIMITS)
+    ] = 1024.0,
+    max_items: Annotated[
+        int, typer.Option(help="Maximum number of items per request (413).", rich_help_panel=LIMITS)
+    ] = 10_000,
+    body_seconds: Annotated[
+        float, typer.Option(help="Maximum time to receive a body (408).", rich_help_panel=LIMITS)
+    ] = 30.0,
+    max_requests: Annotated[
+        int, typer.Option(help="Maximum number of concurrent requests (429).", rich_help_panel=LIMITS)
+    ] = 200,
+    max_streams: Annotated[
+        int, typer.Option(help="Maximum number of event streams (429).", rich_help_panel=LIMITS)
+    ] = 100,
     queue_requests: Annotated[
         int, typer.Option(help="Maximum number of requests waiting to be written (429).", rich_help_panel=LIMITS)
     ] = 2000,

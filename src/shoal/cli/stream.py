@@ -44,8 +44,9 @@ def stream(
 ) -> None:
     """Learn from lines on standard input, and print the cluster of each item and the events of clusters.
 
-    An input line is an item in JSON, as for POST /learn, or plain text. Output lines are JSON: items have "id", "cluster"
-    (-1: unassigned) and "score"; events have "event" and "kind". Output is printed after it was written to disk.
+    An input line is an item in JSON, as for POST /learn, or plain text. Output lines are JSON: items have "id",
+    "cluster" (-1: unassigned) and "score"; events have "event" and "kind". Output is printed after it was written to
+    disk.
 
     Example: tail -F access.log | shoal stream --new --model stream --dir access
     """

@@ -28,13 +28,13 @@ def suggest(
     model: ModelFile,
     flags: ColumnFlags,
     observed: Annotated[list[str] | None, typer.Argument(metavar="[FEATURE]...", help="Features of the item.")] = None,
-    reject: Annotated[list[str] | None, typer.Option("--reject", "-r", help="Feature to exclude (may be repeated).")] = None,
+    reject: Annotated[
+        list[str] | None, typer.Option("--reject", "-r", help="Feature to exclude (may be repeated).")
+    ] = None,
     number: Annotated[int, typer.Option("--top", "--number", "-n", min=1, help="Number of suggestions.")] = 10,
     hidden: Annotated[
         str,
-        typer.Option(
-            help="Assumed number of missing features: third, one, a share, or a number."
-        ),
+        typer.Option(help="Assumed number of missing features: third, one, a share, or a number."),
     ] = "third",
     file: Annotated[str | None, typer.Option("--file", help="Source of items; suggest features for each.")] = None,
     reasons: Annotated[

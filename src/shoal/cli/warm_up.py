@@ -27,10 +27,9 @@ def warm_up(
     as_json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compile every kernel for this machine, so that no later command has to.
+    """Compile all kernels for this machine in advance.
 
-    A wheel for this platform brings them compiled already, and then there is little to do. Worth a line in the recipe
-    of a container image.
+    A wheel for this platform contains most of them compiled. Useful when building a container image.
 
     Example: shoal warm-up kmeans bernoulli
     """
