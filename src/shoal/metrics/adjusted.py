@@ -11,12 +11,21 @@ from shoal.metrics.tables import contingency
 
 
 def adjusted_mutual_information(a: Any, b: Any, *, outliers: str = "cluster") -> float:
-    """Mutual information less what chance gives: 1 if the labels agree, 0 on average if they are unrelated.
+    """Mutual information, corrected for chance: 1 if the clusterings are equal, 0 on average if they are independent.
 
-    Unlike :func:`normalized_mutual_information`, many small clusters do not raise it. It is
-    ``(I - E[I]) / (mean(H(a), H(b)) - E[I])``, with the expectation over all labels of the same sizes (Vinh, Epps and
-    Bailey, 2010). Its time grows with the number of labels of ``a`` times that of ``b``.
+    Unlike :func:`normalized_mutual_information`, it does not increase with the number of clusters. It is
+    ``(I - E[I]) / (mean(H(a), H(b)) - E[I])``, where the expectation is over all labels of the same sizes (Vinh, Epps and
+    Bailey, 2010). Its time is proportional to the number of labels of ``a`` times that of ``b``.
 
+    Parameters
+    ----------
+    a, b : array-like of shape (n_items,)
+        Two clusterings: labels of any type, -1 or missing for unassigned items.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
+
+    Examples
+    --------
     >>> round(adjusted_mutual_information(["a", "a", "b", "b"], [0, 0, 1, 2]), 3)
     0.571
     >>> adjusted_mutual_information(["a", "a", "b", "b"], [1, 1, 0, 0])

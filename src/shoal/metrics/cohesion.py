@@ -61,6 +61,17 @@ def silhouette_samples(X: Any, labels: Any, *, n_threads: int | None = None) -> 
 def silhouette(X: Any, labels: Any, *, n_threads: int | None = None) -> float:
     """The mean cosine silhouette of the assigned rows; see :func:`silhouette_samples`.
 
+    Parameters
+    ----------
+    X : matrix or Dataset
+        Sparse or dense rows.
+    labels : array of shape (n_rows,)
+        Cluster of each row, -1 for unassigned rows.
+    n_threads : int, optional
+        Threads to use; None means all cores.
+
+    Examples
+    --------
     >>> round(silhouette([[3, 1, 0], [2, 1, 0], [0, 0, 1], [0, 1, 4]], [0, 0, 1, 1]), 2)
     0.98
     """

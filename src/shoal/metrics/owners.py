@@ -12,14 +12,25 @@ from shoal.metrics.tables import PairCounts, coded, pair_counts
 
 
 def owner_entropy(owners: Any, labels: Any, *, clutter: int | None = None, base: str = "nats") -> float:
-    """How scattered an owner's items are over the clusters, averaged over items; smaller is better.
+    """Entropy of the clusters of an owner's items, averaged over items; smaller is better.
 
-    With N_a items of owner a spread over clusters as p_a, it is ``(1/N) sum_a N_a H(p_a)``. An advertiser mostly
-    advertises one thing, so good clusters keep its ads together. One cluster for all scores 0, so report it with
-    :func:`owner_information` and :func:`effective_number_of_clusters`. ``clutter`` is the label of a cluster of
-    unrelated items: they are left out, and N counts the others. Items labelled -1 are one more cluster unless
-    ``clutter=-1``; items without an owner are left out.
+    With N_a items of owner a distributed over clusters as p_a, it is ``(1/N) sum_a N_a H(p_a)``. Good clusters keep the items
+    of an owner together, but a single cluster also has the value 0: report it together with :func:`owner_information` and
+    :func:`effective_number_of_clusters`.
 
+    Parameters
+    ----------
+    owners : array-like of shape (n_items,)
+        Owner of each item; items without an owner are left out.
+    labels : array-like of shape (n_items,)
+        Cluster of each item.
+    clutter : int, optional
+        Label of a cluster of unrelated items, which is left out. Items labelled -1 are one more cluster unless ``clutter=-1``.
+    base : {"nats", "bits"}
+        Unit of the result.
+
+    Examples
+    --------
     >>> owner_entropy(["ann", "ann", "bob", "bob"], [0, 1, 2, 2], base="bits")
     0.5
     >>> owner_entropy(["ann", "ann", "bob", "bob"], [0, 1, 2, 2], base="bits", clutter=1)
@@ -32,10 +43,23 @@ def owner_entropy(owners: Any, labels: Any, *, clutter: int | None = None, base:
 
 
 def owner_information(owners: Any, labels: Any, *, clutter: int | None = None, base: str = "nats") -> float:
-    """What an item's cluster gives away of its owner: their mutual information; larger is better.
+    """Mutual information between the owner and the cluster of an item; larger is better.
 
-    It is 0 where owner entropy deceives, with one cluster for all. Options are those of :func:`owner_entropy`.
+    It is 0 for a single cluster, where owner entropy is also 0.
 
+    Parameters
+    ----------
+    owners : array-like of shape (n_items,)
+        Owner of each item; items without an owner are left out.
+    labels : array-like of shape (n_items,)
+        Cluster of each item.
+    clutter : int, optional
+        Label of a cluster of unrelated items, which is left out. Items labelled -1 are one more cluster unless ``clutter=-1``.
+    base : {"nats", "bits"}
+        Unit of the result.
+
+    Examples
+    --------
     >>> owner_information(["ann", "ann", "bob", "bob"], [0, 0, 2, 2], base="bits")
     1.0
     >>> owner_information(["ann", "ann", "bob", "bob"], [0, 0, 0, 0], base="bits")
@@ -50,10 +74,15 @@ def owner_information(owners: Any, labels: Any, *, clutter: int | None = None, b
 
 
 def effective_number_of_clusters(labels: Any) -> float:
-    """The number of clusters of equal size that are as diverse: exp of the entropy of the cluster sizes.
+    """Exponential of the entropy of the cluster sizes: the number of equal clusters with the same entropy.
 
-    Unassigned items (-1) are left out.
+    Parameters
+    ----------
+    labels : array-like of shape (n_items,)
+        Cluster of each item; unassigned items (-1) are left out.
 
+    Examples
+    --------
     >>> effective_number_of_clusters([0, 0, 1, 1])
     2.0
     >>> round(effective_number_of_clusters([0] * 97 + [1, 2, 3]), 2)

@@ -35,12 +35,24 @@ class PairROC(NamedTuple):
 
 
 def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str = "cluster") -> PairRates:
-    """Share of true pairs that were put together, and of false pairs that were.
+    """True and false positive rate over pairs of items.
 
-    ``labels`` is one label for each item, or soft memberships (n_items, n_clusters), dense or CSR: then a pair is put
-    together if ``sum_l r_il r_jl > threshold``. No n x n array is made. NaN where there is no pair to judge.
-    With memberships, ``outliers`` speaks of the truth alone: an item that is unassigned has a row of zeros.
+    A positive is a pair in one cluster. With soft memberships, that is a pair with ``sum_l r_il r_jl > threshold``. No n x n
+    array is made. A rate over no pairs is NaN.
 
+    Parameters
+    ----------
+    truth : array-like of shape (n_items,)
+        True labels.
+    labels : array-like of shape (n_items,) or (n_items, n_clusters)
+        Labels, or soft memberships (dense or CSR).
+    threshold : float
+        Smallest probability of a positive pair.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count. With memberships it applies to the truth only; an unassigned item has a row of zeros.
+
+    Examples
+    --------
     >>> pair_rates([0, 0, 1, 1], [0, 0, 0, 1])
     PairRates(tpr=0.5, fpr=0.5)
     >>> pair_rates([0, 0, 1, 1], [[1, 0], [.9, .1], [.4, .6], [0, 1]])
@@ -53,11 +65,24 @@ def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str
 
 
 def pair_roc(truth: Any, proba: Any, *, thresholds: Any = None, outliers: str = "cluster") -> PairROC:
-    """The pair rates at each of ``thresholds`` (0.1 to 0.9 unless told) from soft memberships.
+    """The pair rates of soft memberships at several thresholds.
 
-    Exact, in bounded memory. Two items that are both nearly certain of their cluster fall on the same side of every
-    threshold as their likeliest clusters say, and are counted by table; only pairs with an uncertain item are visited.
+    Exact, in bounded memory: pairs of items with nearly certain clusters are counted by a table; only pairs with an uncertain
+    item are visited.
 
+    Parameters
+    ----------
+    truth : array-like of shape (n_items,)
+        True labels.
+    proba : array-like or CSR matrix of shape (n_items, n_clusters)
+        Soft memberships.
+    thresholds : array-like, optional
+        Thresholds of :func:`pair_rates`; default 0.1, 0.2, ... 0.9.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
+
+    Examples
+    --------
     >>> roc = pair_roc([0, 0, 1], [[1, 0], [.5, .5], [0, 1]], thresholds=[.4, .6])
     >>> roc.tpr.tolist(), roc.fpr.tolist()
     ([1.0, 0.0], [0.5, 0.0])
@@ -77,12 +102,18 @@ def pair_roc(truth: Any, proba: Any, *, thresholds: Any = None, outliers: str = 
 
 
 def same_cluster_matrix(clustering: Any, *, max_items: int = 5000) -> np.ndarray:
-    """For each two items, the chance that they belong together: (n_items, n_items).
+    """The probability that two items are in the same cluster, for all pairs: (n_items, n_items).
 
-    ``clustering`` is one label for each item; or samples of labels as whole numbers, (n_samples, n_items); or soft
-    memberships as real numbers, (n_items, n_clusters). An item labelled -1 is together with itself alone. For more than
-    ``max_items`` items, :func:`pair_rates` and :func:`pair_roc` do without the matrix.
+    Parameters
+    ----------
+    clustering : array-like
+        Labels of shape (n_items,), where an item labelled -1 is with itself only; samples of labels (whole numbers) of shape
+        (n_samples, n_items); or soft memberships (real numbers) of shape (n_items, n_clusters).
+    max_items : int
+        More items raise an error; :func:`pair_rates` and :func:`pair_roc` do not need the matrix.
 
+    Examples
+    --------
     >>> same_cluster_matrix([[0, 0, 1], [2, 3, 3]]).tolist()  # two samples of the labels of three items
     [[1.0, 0.5, 0.0], [0.5, 1.0, 0.5], [0.0, 0.5, 1.0]]
     """

@@ -30,8 +30,19 @@ class VMeasure(NamedTuple):
 
 
 def variation_of_information(a: Any, b: Any, *, base: str = "nats", outliers: str = "cluster") -> float:
-    """How much each clustering leaves unsaid about the other: H(a|b) + H(b|a). 0 if they agree; a true distance.
+    """Variation of information, H(a|b) + H(b|a): a metric between clusterings, 0 if they are equal.
 
+    Parameters
+    ----------
+    a, b : array-like of shape (n_items,)
+        Two clusterings: labels of any type, -1 or missing for unassigned items.
+    base : {"nats", "bits"}
+        Unit of the result.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
+
+    Examples
+    --------
     >>> variation_of_information([0, 0, 1, 1], [5, 5, 3, 3])
     0.0
     >>> variation_of_information([0, 0, 1, 1], [0, 1, 0, 1], base="bits")
@@ -41,10 +52,19 @@ def variation_of_information(a: Any, b: Any, *, base: str = "nats", outliers: st
 
 
 def normalized_mutual_information(a: Any, b: Any, *, average: str = "arithmetic", outliers: str = "cluster") -> float:
-    """What the clusterings say about each other, as a share of what they say: 1 if they agree, 0 if unrelated.
+    """Mutual information of two clusterings divided by a mean of their entropies: 1 if equal, 0 if independent.
 
-    ``average`` of the two entropies: ``"arithmetic"`` (scikit-learn's default) or ``"geometric"`` (older papers).
+    Parameters
+    ----------
+    a, b : array-like of shape (n_items,)
+        Two clusterings: labels of any type, -1 or missing for unassigned items.
+    average : {"arithmetic", "geometric"}
+        Mean of the two entropies; scikit-learn's default is arithmetic, older papers use geometric.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
 
+    Examples
+    --------
     >>> normalized_mutual_information([0, 0, 1, 1], ["x", "x", "y", "y"])
     1.0
     >>> round(normalized_mutual_information([0, 0, 1, 1], [0, 0, 1, 2], average="geometric"), 3)
@@ -54,8 +74,17 @@ def normalized_mutual_information(a: Any, b: Any, *, average: str = "arithmetic"
 
 
 def adjusted_rand_index(a: Any, b: Any, *, outliers: str = "cluster") -> float:
-    """Agreement over pairs of items, less what chance would give: 1 if they agree, about 0 if unrelated.
+    """Rand index, corrected for chance: 1 if the clusterings are equal, 0 on average if they are independent.
 
+    Parameters
+    ----------
+    a, b : array-like of shape (n_items,)
+        Two clusterings: labels of any type, -1 or missing for unassigned items.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
+
+    Examples
+    --------
     >>> adjusted_rand_index([0, 0, 1, 1], [1, 1, 0, 0])
     1.0
     >>> round(adjusted_rand_index([0, 0, 1, 1], [0, 0, 1, 2]), 3)
@@ -65,8 +94,19 @@ def adjusted_rand_index(a: Any, b: Any, *, outliers: str = "cluster") -> float:
 
 
 def purity(truth: Any, labels: Any, *, outliers: str = "cluster") -> float:
-    """The share of items that carry the commonest true label of their cluster. Many small clusters raise it.
+    """Share of items that have the most frequent true label of their cluster. Many small clusters increase it.
 
+    Parameters
+    ----------
+    truth : array-like of shape (n_items,)
+        True labels.
+    labels : array-like of shape (n_items,)
+        Labels of the clustering; -1 for unassigned items.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
+
+    Examples
+    --------
     >>> purity(["a", "a", "b", "b"], [0, 0, 0, 1])
     0.75
     """
@@ -74,8 +114,21 @@ def purity(truth: Any, labels: Any, *, outliers: str = "cluster") -> float:
 
 
 def b_cubed(truth: Any, labels: Any, *, outliers: str = "cluster") -> BCubed:
-    """For the average item: how much of its cluster shares its truth, and how much of its truth shares its cluster.
+    """B-cubed precision, recall and F1, averaged over items.
 
+    Precision is the share of an item's cluster that has its true label; recall is the share of its true label that is in its cluster.
+
+    Parameters
+    ----------
+    truth : array-like of shape (n_items,)
+        True labels.
+    labels : array-like of shape (n_items,)
+        Labels of the clustering; -1 for unassigned items.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
+
+    Examples
+    --------
     >>> b_cubed(["a", "a", "b", "b"], [0, 0, 0, 1])
     BCubed(precision=0.666..., recall=0.75, f1=0.705...)
     """
@@ -83,10 +136,23 @@ def b_cubed(truth: Any, labels: Any, *, outliers: str = "cluster") -> BCubed:
 
 
 def v_measure(truth: Any, labels: Any, *, beta: float = 1.0, outliers: str = "cluster") -> VMeasure:
-    """Each cluster holds one true group (homogeneity); each true group is in one cluster (completeness); their mean.
+    """Homogeneity, completeness and their weighted harmonic mean.
 
-    ``beta`` above 1 gives more weight to completeness.
+    Homogeneity is 1 if each cluster has one true label; completeness is 1 if each true label is in one cluster.
 
+    Parameters
+    ----------
+    truth : array-like of shape (n_items,)
+        True labels.
+    labels : array-like of shape (n_items,)
+        Labels of the clustering; -1 for unassigned items.
+    beta : float
+        Above 1, completeness has more weight.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
+
+    Examples
+    --------
     >>> v_measure(["a", "a", "b", "b"], [0, 0, 1, 2])
     VMeasure(homogeneity=1.0, completeness=0.666..., v=0.8)
     """

@@ -13,12 +13,21 @@ from shoal.metrics.tables import is_sparse
 
 
 def recall_at(relevant: Any, ranked: Any, n: int, *, capped: bool = False) -> float:
-    """The share of relevant things among the first ``n`` suggested, averaged over queries that have any.
+    """Recall at ``n``: the share of relevant features among the first ``n`` suggestions, averaged over queries that have any.
 
-    ``relevant`` holds, for each query, what was hidden from the model: a list of collections, or the rows of a CSR
-    matrix. ``ranked`` holds the suggestions, best first: a list of sequences, or an array in which -1 is no suggestion.
-    ``capped`` divides by at most ``n``, so that 1 can be reached when more than ``n`` things are relevant.
+    Parameters
+    ----------
+    relevant : list of collections, or CSR matrix
+        For each query, what was hidden from the model.
+    ranked : list of sequences, or array
+        For each query, suggestions in descending order; -1 in an array means no suggestion.
+    n : int
+        Number of suggestions that count.
+    capped : bool
+        Divide by at most ``n``, so that 1 can be reached with more than ``n`` relevant features.
 
+    Examples
+    --------
     >>> recall_at([{"jazz", "blues"}, {"folk"}], [["blues", "rock", "jazz"], ["rock", "pop", "metal"]], 2)
     0.25
     """
@@ -29,8 +38,19 @@ def recall_at(relevant: Any, ranked: Any, n: int, *, capped: bool = False) -> fl
 
 
 def ndcg_at(relevant: Any, ranked: Any, n: int) -> float:
-    """Like :func:`recall_at`, but an early hit counts more: 1 / log2(1 + rank), as a share of the best possible.
+    """Normalized discounted cumulative gain at ``n``: hits have the weight 1 / log2(1 + rank), divided by the largest possible sum.
 
+    Parameters
+    ----------
+    relevant : list of collections, or CSR matrix
+        For each query, what was hidden from the model.
+    ranked : list of sequences, or array
+        For each query, suggestions in descending order; -1 in an array means no suggestion.
+    n : int
+        Number of suggestions that count.
+
+    Examples
+    --------
     >>> round(ndcg_at([{"jazz", "blues"}], [["rock", "jazz", "blues"]], 3), 3)
     0.693
     """

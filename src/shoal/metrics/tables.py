@@ -33,8 +33,17 @@ class PairCounts(NamedTuple):
 
 
 def contingency(a: Any, b: Any, *, outliers: str = "cluster") -> Contingency:
-    """The table of how often each label of ``a`` meets each of ``b``, sparse.
+    """Sparse contingency table of two clusterings.
 
+    Parameters
+    ----------
+    a, b : array-like of shape (n_items,)
+        Two clusterings: labels of any type, -1 or missing for unassigned items.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
+
+    Examples
+    --------
     >>> table = contingency(["cat", "cat", "dog"], [1, 0, 0])
     >>> table.rows.tolist(), table.columns.tolist(), table.counts.toarray().tolist()
     (['cat', 'dog'], [0, 1], [[1, 1], [1, 0]])
