@@ -1,7 +1,7 @@
 """Kill a service again and again under four writers, and damage what it left: nothing acknowledged may be missing.
 
     python benchmarks/service_crash.py kills [kills] [bernoulli kmeans stream]
-    python benchmarks/service_crash.py damage [cases] [bernoulli kmeans stream]
+    python benchmarks/service_crash.py damage [cases] [bernoulli kmeans stream] ["killed backup" ...]
     python benchmarks/service_crash.py disk [rounds]
 
 "kills": SIGKILL at random moments; after every 20, each acknowledged item is in the journal and in the model exactly
@@ -49,7 +49,7 @@ def kills(n_kills: int, kinds: tuple[str, ...]) -> None:
     starter.close()
 
 
-def damage(n_cases: int, kinds: tuple[str, ...]) -> None:
+def damage(n_cases: int, kinds: tuple[str, ...], names: tuple[str, ...]) -> None:
     starter = Starter()
     for kind in kinds:
         with tempfile.TemporaryDirectory() as made:
@@ -62,7 +62,8 @@ def damage(n_cases: int, kinds: tuple[str, ...]) -> None:
                 "killed trimming": lambda: killed_trims(killed, place, n_cases),  # noqa: B023
                 "killed backup": lambda: killed_backups(killed, place, n_cases),  # noqa: B023
             }
-            for name, case in cases.items():
+            for name in names or tuple(cases):
+                case = cases[name]
                 with Timer() as timer:
                     found = case()
                 record("service", workload=name, model=kind, seconds=timer.seconds, **found)
@@ -95,8 +96,9 @@ def small_disk():
 def main() -> None:
     what = sys.argv[1] if len(sys.argv) > 1 else "kills"
     n = int(sys.argv[2]) if len(sys.argv) > 2 else {"kills": 100, "damage": 50, "disk": 5}[what]
-    kinds = tuple(sys.argv[3:]) or KINDS
-    {"kills": kills, "damage": damage, "disk": lambda n, kinds: disk(n)}[what](n, kinds)
+    kinds = tuple(word for word in sys.argv[3:] if word in KINDS) or KINDS
+    names = tuple(word for word in sys.argv[3:] if word not in KINDS)
+    {"kills": lambda: kills(n, kinds), "damage": lambda: damage(n, kinds, names), "disk": lambda: disk(n)}[what]()
 
 
 if __name__ == "__main__":

@@ -30,6 +30,31 @@ def plain_text(drawn: Any) -> Any:
     """The figure, with no text in it read as mathematics: names may hold dollar signs."""
     from matplotlib.text import Text
 
+    for axes in drawn.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            _write_numbers_in_full(axis)
     for text in drawn.findobj(Text):
         text.set_parse_math(False)
     return drawn
+
+
+def _write_numbers_in_full(axis: Any) -> None:
+    """1,000 where a logarithmic axis would write 10 to the power of 3; the same ticks get a label."""
+    from matplotlib.ticker import Formatter, LogFormatter
+
+    class Plain(Formatter):
+        def __init__(self, chooses: Any) -> None:
+            self.chooses = chooses
+
+        def set_locs(self, locs: Any) -> None:
+            self.chooses.set_locs(locs)
+
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:,.6g}" if self.chooses(x, pos) else ""
+
+    for ticks in (axis.major, axis.minor):
+        if isinstance(ticks.formatter, LogFormatter):
+            chooses = ticks.formatter
+            ticks.formatter = Plain(chooses)
+            ticks.formatter.set_axis(axis)
+            chooses.set_axis(axis)

@@ -105,3 +105,54 @@ def test_measurements_are_named_by_what_is_low_and_high():
     first = {card.distinctive[0] for card in cluster_cards(model, feature_names=["petal length", "weight"])}
     assert {phrase.split()[-1] for phrase in first} == {"(low)", "(high)"}
     assert all(phrase.startswith("petal length") for phrase in first)
+
+
+def test_columns_with_units_of_their_own_have_scales_of_their_own(tmp_path, open_page):
+    """Incomes and categories in one table: an income is no share, and 59,900 is not written as 5.99e+04."""
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    incomes = np.concatenate([rng.normal(20_000, 500, 60), rng.normal(59_900, 500, 60)])
+    frame = pd.DataFrame({"income": incomes, "plan": ["free", "basic"] * 30 + ["basic", "pro"] * 30})
+    model = ExponentialFamilyMixture(2, family="mixed", random_state=0).fit(frame)
+    page = open_page(write_report(tmp_path / "report.html", model))
+    page.get_by_role("button", name="Open all on this page").click()
+    text = page.locator("main").inner_text()
+    assert "income 59,900 (high)" in text or "income 60,000 (high)" in text
+    rows = page.locator(".feature", has_text="income")
+    assert "%" not in rows.first.inner_text()
+    assert "%" in page.locator(".feature", has_text="plan = basic").first.inner_text()
+    widths = rows.locator(".fill").evaluate_all(
+        "bars => bars.map(bar => parseFloat(bar.style.width)).sort((a, b) => a - b)"
+    )
+    assert widths[0] < 5
+    assert widths[1] > 95
+
+
+def test_logarithmic_axes_are_labeled_with_numbers(tmp_path, open_page):
+    lines = [[f"word {cluster}", f"more {cluster}"] for cluster, n in enumerate((400, 60, 5)) for _ in range(n)]
+    model = SphericalKMeans(3, random_state=0).fit(lines)
+    page = open_page(write_report(tmp_path / "report.html", model))
+    texts = page.locator("figure svg text").all_text_contents()
+    assert {"10", "100"} <= set(texts)
+    assert not any("$" in text or "mathdefault" in text for text in texts)
+
+
+def test_labels_on_the_map_are_words_that_tell_clusters_apart(tmp_path, open_page):
+    page = open_page(write_report(tmp_path / "report.html", *fitted_kinds()))
+    made = page.evaluate(
+        "labels(['tea, milk', 'tea, rum', 'made_from_the_leaves:green', 'made_from_the_leaves:black'])"
+    )
+    assert [each["words"][0] for each in made] == [
+        "milk",
+        "rum",
+        "made_from_the_leaves:green",
+        "made_from_the_leaves:black",
+    ]
+    assert page.evaluate("each => shortened(each, 12)", made[2]) == "…eaves:green"
+    assert page.evaluate("each => shortened(each, 12)", made[0]) == "milk, tea"
+
+
+def fitted_kinds():
+    dataset = read({"tags": [["tea", "milk"], ["tea", "rum"]] * 5}, features="tags")
+    return SphericalKMeans(2, random_state=0).fit(dataset), dataset

@@ -149,8 +149,9 @@ BACKUP = """
 from pathlib import Path
 from shoal.service.folder import backup
 print("go", flush=True)
-for number in range(1000):
+for number in range(COPIES):
     backup(Path(FOLDER), Path(FOLDER + ".tar"))
+print("done", flush=True)
 """
 
 
@@ -184,13 +185,23 @@ def killed_trims(killed: Killed, place: Path, n: int, seed: int = 0) -> dict[str
 
 
 def killed_backups(killed: Killed, place: Path, n: int, seed: int = 0) -> dict[str, int]:
-    """Kill a backup ``n`` times: the folder is as it was, and the copy is whole or not there."""
-    rng, facts = np.random.default_rng(seed), {"cases": n, "copies_whole": 0, "copies_not_there": 0}
+    """Kill a backup ``n`` times: the folder is as it was, and the copy is whole or not there.
+
+    Kills fall within the time of two backups, one after the other, so that there are copies that were finished before.
+    """
+    rng = np.random.default_rng(seed)
+    facts = {"cases": n, "copies_whole": 0, "copies_not_there": 0, "half_made": 0}
+    folder = copy_of(killed.folder, place / "damaged")
+    longest = 2 * seconds_of_a_backup(folder)
     for _ in range(n):
         folder = copy_of(killed.folder, place / "damaged")
         copy = folder.with_name(folder.name + ".tar")
         copy.unlink(missing_ok=True)
-        assert killed_at(BACKUP.replace("FOLDER", repr(str(folder))), float(rng.uniform(0, 0.3)))
+        assert killed_at(backup_script(folder, 1000), float(rng.uniform(0, longest)))
+        half_made = list(place.glob(".backup-*"))
+        facts["half_made"] += len(half_made)
+        for left in half_made:
+            shutil.rmtree(left)
         assert check(folder).is_whole
         folders = [folder]
         if copy.exists():
@@ -202,9 +213,21 @@ def killed_backups(killed: Killed, place: Path, n: int, seed: int = 0) -> dict[s
         facts["copies_whole" if copy.exists() else "copies_not_there"] += 1
         for one in folders:
             assert difference(restarted(one)[0], killed.recovered) == []
-    for left in place.glob(".backup-*"):
-        shutil.rmtree(left)
     return facts
+
+
+def backup_script(folder: Path, copies: int) -> str:
+    return BACKUP.replace("FOLDER", repr(str(folder))).replace("COPIES", str(copies))
+
+
+def seconds_of_a_backup(folder: Path) -> float:
+    """How long one backup takes in a process of its own, without its start."""
+    script = [sys.executable, "-c", backup_script(folder, 1)]
+    with subprocess.Popen(script, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "go\n"
+        began = time.monotonic()
+        assert process.stdout.readline() == "done\n"
+        return time.monotonic() - began
 
 
 # --- a full disk ------------------------------------------------------------------------------------------------------

@@ -236,7 +236,7 @@ def test_other_models_learn_and_are_asked(tmp_path, kind):
         id_ = client.get("/clusters").json()["clusters"][0]["id"]
         card = client.get(f"/clusters/{id_}").json()
         assert card["features"]
-        assert {"name", "similarity", "only_here", "only_there"} <= set(card["neighbors"][0])
+        assert {"name", "similarity", "more_here", "more_there"} <= set(card["neighbors"][0])
         answer = client.post("/suggest", json={"observed": ["g0w1"]})
         assert answer.status_code == 409
         assert "does not suggest" in answer.json()["error"]["message"]

@@ -24,6 +24,7 @@ class FeatureFact:
     value: float
     low: float | None = None
     high: float | None = None
+    is_level: bool = False  # the level of a measurement, in its own unit, rather than a share or a weight
 
 
 @dataclass(frozen=True)
@@ -123,10 +124,10 @@ def describe(
     if not hasattr(model, "labels_"):
         return Description([], [], [], None)
     ids = np.asarray(model.reported_cluster_ids())
-    rows = _LearnedRows.of(model, dataset)
+    rows = LearnedRows.of(model, dataset)
     sizes = _sizes(model, ids, rows.labels)
     n_total = max(int(sizes.sum()) + int(np.count_nonzero(rows.labels < 0)), 1)
-    members = _members_by_cluster(rows.labels, ids, rows.typicality)
+    members = members_by_cluster(rows.labels, ids, rows.typicality)
     tops = [model.top_features(id_, n=max(n_features, N_CANDIDATES)) for id_ in ids.tolist()]
     words = distinctive_words(model, ids, tops, sizes)
     uncertainty = model.cluster_uncertainty()
@@ -176,7 +177,7 @@ def _stability_by_id(model: Any, stability: np.ndarray | None) -> dict[int, floa
 
 
 @dataclass(frozen=True)
-class _LearnedRows:
+class LearnedRows:
     """The rows of the last call that learned."""
 
     labels: np.ndarray
@@ -185,7 +186,8 @@ class _LearnedRows:
     times: np.ndarray | None
 
     @classmethod
-    def of(cls, model: Estimator, dataset: Any) -> _LearnedRows:
+    def of(cls, model: Estimator, dataset: Any) -> LearnedRows:
+        """What a fitted model remembers of its rows, and what the rows themselves add to it."""
         labels = np.asarray(model.labels_)  # type: ignore[attr-defined]
         typicality = model.typicality()
         if typicality is not None and len(typicality) != labels.size:
@@ -247,7 +249,14 @@ def _sizes(model: Estimator, ids: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def _facts(model: Estimator, top: TopFeatures, n: int) -> tuple[FeatureFact, ...]:
     names = model.name_features(np.asarray(top.features)[:n])
     return tuple(
-        FeatureFact(name, float(top.values[at]), _at(top.low, at), _at(top.high, at)) for at, name in enumerate(names)
+        FeatureFact(
+            name,
+            float(top.values[at]),
+            _at(top.low, at),
+            _at(top.high, at),
+            top.levels is not None and bool(top.levels[at]),
+        )
+        for at, name in enumerate(names)
     )
 
 
@@ -262,7 +271,7 @@ def distinctive_words(
     return [words if title is None else [title] for words, title in zip(said, titles, strict=True)]
 
 
-def _members_by_cluster(labels: np.ndarray, ids: np.ndarray, typicality: np.ndarray | None) -> list[np.ndarray]:
+def members_by_cluster(labels: np.ndarray, ids: np.ndarray, typicality: np.ndarray | None) -> list[np.ndarray]:
     """For each cluster the rows it holds, most typical first."""
     order = np.arange(labels.size) if typicality is None else np.argsort(-typicality, kind="stable")
     order = order[np.argsort(labels[order], kind="stable")]

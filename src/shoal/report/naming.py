@@ -133,12 +133,21 @@ def phrases(
     usual = total / np.maximum(weight, 1e-300)
     return [
         [
-            f"{name} {value:.3g} ({'low' if value < usual[feature] else 'high'})" if level else name
+            f"{name} {three_digits(value)} ({'low' if value < usual[feature] else 'high'})" if level else name
             for feature, value, level, name in zip(top.features, top.values, top.levels, words, strict=True)  # type: ignore[arg-type]
             if level or value >= MOST_ROWS
         ][:most]
         for top, words in zip(tops, names, strict=True)
     ]
+
+
+def three_digits(value: float) -> str:
+    """A number with three digits, written out where that is readable.
+
+    >>> three_digits(59860.0), three_digits(1.504), three_digits(0.0000123)
+    ('59,900', '1.5', '1.23e-05')
+    """
+    return f"{float(f'{value:.3g}'):,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.3g}"
 
 
 def unique_names(words: Sequence[Sequence[str]], ids: Sequence[int], n_words: int = 3) -> list[str]:

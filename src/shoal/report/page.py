@@ -60,12 +60,16 @@ def _lead(model: Estimator, cards: list[ClusterCard]) -> str:
     used = [card for card in cards if card.size]
     unassigned = int(np.count_nonzero(np.asarray(model.labels_) < 0))  # type: ignore[attr-defined]
     items = sum(card.size for card in used) + unassigned
-    sentence = f"{items:,} items in {len(used):,} clusters by {type(model).__name__}."
-    if used:
+    sentence = f"{items:,} items in {_counted(len(used), 'cluster')} by {type(model).__name__}."
+    if len(used) > 1:
         sentence += f" The largest holds {used[0].size:,} items ({used[0].share:.1%})."
     if unassigned:
-        sentence += f" {unassigned:,} items are unassigned."
+        sentence += f" {_counted(unassigned, 'item')} {'is' if unassigned == 1 else 'are'} unassigned."
     return sentence
+
+
+def _counted(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def _figures(model: Estimator, cards: list[ClusterCard]) -> list[str]:

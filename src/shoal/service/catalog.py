@@ -12,9 +12,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.base import TopFeatures
 from shoal.report.cards import distinctive_words
 from shoal.report.cluster_map import cluster_map, feature_matrix
 from shoal.report.naming import N_CANDIDATES, unique_names
+from shoal.service.comparison import compared
 from shoal.service.edits import ACTIONS, STRUCTURAL, is_pinned, name_of
 from shoal.service.record import LearnedItem
 from shoal.service.state import State, cluster_sizes
@@ -23,6 +25,7 @@ N_FEATURES = 12  # of each cluster, for search and the map
 QUICK_SECONDS = 0.1  # a catalog made so fast is made while the caller waits
 N_WORDS = 2  # of a name: more where two clusters would be called the same
 N_ITEMS = 8
+N_SHOWN = 20  # features on a card
 SORTS = ("size", "name", "id", "recent", "uncertainty")
 ONLY: dict[str, Callable[[Entry], bool]] = {
     "named": lambda entry: entry.named,
@@ -67,6 +70,7 @@ class Catalog:
     last_structural_edit: int
     ids: np.ndarray
     at: dict[int, int] = field(default_factory=dict)
+    ranges: dict[int, tuple[float, float]] = field(default_factory=dict)  # of measurements, over all clusters
 
     @classmethod
     def of(cls, state: State) -> Catalog:
@@ -103,7 +107,7 @@ class Catalog:
         vectors = feature_matrix([(top.features, top.values) for top in tops], int(model.n_features_in_))
         return cls(
             entries, found, vectors, state.record.position, time.time(), time.perf_counter() - began, last_edit(state),
-            last_edit(state, STRUCTURAL), ids, {int(id_): row for row, id_ in enumerate(ids)},
+            last_edit(state, STRUCTURAL), ids, {int(id_): row for row, id_ in enumerate(ids)}, _ranges(tops),
         )  # fmt: skip
 
     def fits(self, state: State, actions: tuple[str, ...] = ACTIONS) -> bool:
@@ -172,42 +176,38 @@ class Catalog:
     def card(self, state: State, cluster: int) -> dict[str, Any]:
         """Everything there is to say about one cluster."""
         model: Any = state.model
-        top = model.top_features(cluster, n=20)
-        names = [str(name) for name in model.name_features(top.features)]
+        top = model.top_features(cluster, n=N_CANDIDATES)
+        names = [str(name) for name in model.name_features(top.features[:N_SHOWN])]
         features = [
             {
                 "name": name,
                 "value": float(top.values[at]),
                 "low": None if top.low is None else float(top.low[at]),
                 "high": None if top.high is None else float(top.high[at]),
+                "range": self.ranges.get(int(top.features[at])) if top.levels is not None and top.levels[at] else None,
             }
             for at, name in enumerate(names)
         ]
         items = state.record.items_of(cluster)
-        neighbors = self.neighbors(cluster)
+        typical, borderline = items[:N_ITEMS], items[N_ITEMS:][-N_ITEMS:][::-1]
+        if not items:
+            fitted = state.record.fitted.get(cluster, [])
+            typical, borderline = fitted[:N_ITEMS], fitted[N_ITEMS:][-N_ITEMS:][::-1]
         return {
             **self.entries[self.at[cluster]].as_dict(),
             "features": features,
             "meaning": top.meaning,
             "bounded": top.bounded,
             "score_meaning": getattr(model, "typicality_meaning", "score"),
-            "neighbors": [self._compared(names, other, similarity) for other, similarity in neighbors],
-            "typical_items": _facts(items[:N_ITEMS]),
-            "borderline_items": _facts(reversed(items[N_ITEMS:][-N_ITEMS:])),
+            "neighbors": [
+                {"id": other.id, "name": other.name, "similarity": similarity}
+                | compared(model, top, model.top_features(other.id, n=N_CANDIDATES), self.ranges)
+                for other, similarity in self.neighbors(cluster)
+            ],
+            "typical_items": _facts(typical),
+            "borderline_items": _facts(borderline),
             "history": timeline_of(state, cluster),
             "events": [event for event in state.record.events if cluster in (event["cluster"], event["into"])][-50:],
-        }
-
-    @staticmethod
-    def _compared(names: list[str], other: Entry, similarity: float) -> dict[str, Any]:
-        """What this cluster has and a neighbor has not, and the other way round."""
-        mine, theirs = set(names), set(other.features)
-        return {
-            "id": other.id,
-            "name": other.name,
-            "similarity": similarity,
-            "only_here": [name for name in names[:N_FEATURES] if name not in theirs][:5],
-            "only_there": [name for name in other.features if name not in mine][:5],
         }
 
 
@@ -258,6 +258,18 @@ def timeline_of(state: State, cluster: int) -> dict[str, Any]:
     bins = record.timeline.get(cluster, {})
     counts = [bins.get(at, 0) for at in range(record.first_bin, record.last_bin + 1)] if bins else []
     return {"start": record.first_bin * record.bin_seconds, "bin_seconds": record.bin_seconds, "counts": counts}
+
+
+def _ranges(tops: Iterable[TopFeatures]) -> dict[int, tuple[float, float]]:
+    """The lowest and the highest cluster of each measurement."""
+    found: dict[int, tuple[float, float]] = {}
+    for top in tops:
+        if top.levels is None:
+            continue
+        for feature, value in zip(top.features[top.levels].tolist(), top.values[top.levels].tolist(), strict=True):
+            low, high = found.get(feature, (value, value))
+            found[feature] = (min(low, value), max(high, value))
+    return found
 
 
 def _facts(items: Iterable[LearnedItem]) -> list[dict[str, Any]]:

@@ -103,6 +103,7 @@ class Record:
     rates: dict[int, Rates] = field(default_factory=dict)
     timeline: dict[int, dict[int, int]] = field(default_factory=dict)  # cluster -> bin -> items
     edits: list[dict[str, Any]] = field(default_factory=list)  # the newest last, each with its position
+    fitted: dict[int, list[LearnedItem]] = field(default_factory=dict)  # by cluster, from before the service
 
     def add_items(self, items: Iterable[LearnedItem]) -> None:
         """Count items that were just learned, note bursts and their ends, and keep the newest."""
@@ -125,6 +126,7 @@ class Record:
         """Drop what is kept for a cluster that is gone: a stream may see any number of them."""
         self.timeline.pop(cluster, None)
         self.rates.pop(cluster, None)
+        self.fitted.pop(cluster, None)
 
     def add_event(self, kind: str, cluster: int, at: float | None, into: int | None = None, note: str = "") -> None:
         """Write down what happened to a cluster."""
@@ -143,6 +145,8 @@ class Record:
 
     def merge_timeline(self, cluster: int, into: int) -> None:
         """The past of a cluster that was merged belongs to the one it went into."""
+        if fitted := self.fitted.pop(cluster, None):
+            self.fitted[into] = [*self.fitted.get(into, []), *(item._replace(cluster=into) for item in fitted)]
         target = self.timeline.setdefault(into, {})
         for at, count in self.timeline.pop(cluster, {}).items():
             target[at] = target.get(at, 0) + count
@@ -178,6 +182,7 @@ class Record:
     def to_state(self) -> dict[str, Any]:
         """Plain values and arrays that a model file can hold."""
         bins = [(cluster, at, n) for cluster, bins in self.timeline.items() for at, n in bins.items()]
+        fitted = [item for items in self.fitted.values() for item in items]
         rates = [(key, r.fast, r.slow, r.first, r.last, r.n_items, r.bursting) for key, r in self.rates.items()]
         return {name: getattr(self, name) for name in PLAIN} | {
             "events": list(self.events),
@@ -190,6 +195,8 @@ class Record:
             "times": np.array([item.time for item in self.recent], dtype=np.float64),
             "n_features": np.array([len(item.features) for item in self.recent], dtype=np.int64),
             "features": _texts(name for item in self.recent for name in item.features),
+            "fitted_ids": _texts(item.id for item in fitted),
+            "fitted_facts": np.array([item[1:4] for item in fitted], dtype=np.float64).reshape(-1, 3),
         }
 
     @classmethod
@@ -206,6 +213,8 @@ class Record:
         columns = zip(*(state[name].tolist() for name in ("ids", "clusters", "scores", "times")), strict=True)
         for (id_, cluster, score, time), start, end in zip(columns, [0, *ends], ends, strict=False):
             record.recent.append(LearnedItem(id_, cluster, score, time, tuple(features[start:end])))
+        for id_, (cluster, score, time) in zip(state["fitted_ids"], state["fitted_facts"].tolist(), strict=True):
+            record.fitted.setdefault(int(cluster), []).append(LearnedItem(id_, int(cluster), score, time, ()))
         return record
 
 

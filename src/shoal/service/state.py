@@ -142,6 +142,7 @@ class State:
             rates={key: dataclasses.replace(rates) for key, rates in self.record.rates.items()},
             timeline={cluster: dict(bins) for cluster, bins in self.record.timeline.items()},
             edits=[dict(edit) for edit in self.record.edits],
+            fitted=dict(self.record.fitted),
         )
         return State(model, record)
 

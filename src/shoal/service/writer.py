@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from shoal.base import Estimator
 from shoal.errors import BadSource, ShoalError
+from shoal.service.fitted_items import record_of
 from shoal.service.folder import lock_folder
 from shoal.service.learner import Learner
 from shoal.service.model_description import description_of, make_repeatable, new_model
@@ -122,7 +123,7 @@ class Writer:
                 "Give a model file, or --new with --model."
             )
         else:
-            state = State(model).copy()
+            state = State(model, record_of(model)).copy()
             if not state.is_fitted:
                 self.journal.set_fact("model", json.dumps(description_of(model)))
         make_repeatable(state.model)

@@ -1,12 +1,27 @@
 // The map of clusters on a canvas: drag, wheel, pinch or keys to move; labels appear where there is space for them.
 import { el } from "./dom.js";
 
-// As many of a name's words as have space; at least the beginning of the first.
-function shortened(name, longest) {
+const COVERED = .15; // of the map, by clusters whose areas are their sizes
+const SPECK = 4; // pixels: a label may hide clusters that are smaller
+const PIXELS_A_LABEL = 5000;
+const SHARED = 14; // letters in common, from which on long names are told apart by their ends
+
+// Names by which clusters can be told apart when there is space for a word or two: the words that few others have come first.
+function labels(names) {
+  const words = names.map(name => name.split(", ")), n = new Map();
+  for (const word of words.flatMap(each => [...new Set(each)])) n.set(word, (n.get(word) || 0) + 1);
+  const rarest = each => each.map((word, at) => [n.get(word), at, word]).sort((a, b) => a[0] - b[0] || a[1] - b[1]).map(one => one[2]);
+  const heads = new Map();
+  for (const word of n.keys()) heads.set(word.slice(0, SHARED), (heads.get(word.slice(0, SHARED)) || 0) + 1);
+  return words.map(each => ({ words: rarest(each), byTail: heads.get(rarest(each)[0].slice(0, SHARED)) > 1 }));
+}
+
+// As many of a name's words as have space; else the part of the first that tells it from others: its beginning, or its end.
+function shortened({ words, byTail }, longest) {
   let text = "";
-  for (const word of name.split(", ")) {
+  for (const word of words) {
     const more = text ? text + ", " + word : word;
-    if (more.length > longest) return text || more.slice(0, longest - 1) + "…";
+    if (more.length > longest) return text || (byTail ? "…" + more.slice(1 - longest) : more.slice(0, longest - 1) + "…");
     text = more;
   }
   return text;
@@ -31,7 +46,12 @@ export class ClusterMap {
     this.listen();
   }
   stop() { this.observer.disconnect(); this.scheme.removeEventListener("change", this.redraw); }
-  show(data) { this.data = data; this.largest = Math.max(1, ...data.size); this.order = data.id.map((_, at) => at).sort((a, b) => data.size[b] - data.size[a]); this.draw(); }
+  show(data) {
+    this.data = data; this.labels = labels(data.name);
+    this.total = data.size.reduce((sum, size) => sum + Math.max(0, size), 0) || 1;
+    this.order = data.id.map((_, at) => at).sort((a, b) => data.size[b] - data.size[a]);
+    this.draw();
+  }
   select(id) { this.chosen = id; this.draw(); }
   highlight(ids) { this.found = ids; this.draw(); }
   scale(by, at = null) {
@@ -45,8 +65,8 @@ export class ClusterMap {
   place([x, y]) { return [(x - this.canvas.clientWidth / 2) / this.span(0) + this.center[0], (y - this.canvas.clientHeight / 2) / this.span(1) + this.center[1]]; }
   at(row) { return [(this.data.x[row] - this.center[0]) * this.span(0) + this.canvas.clientWidth / 2, (this.data.y[row] - this.center[1]) * this.span(1) + this.canvas.clientHeight / 2]; }
   radius(row) {
-    const cell = Math.sqrt(this.span(0) * this.span(1) / Math.max(1, this.data.id.length)) / 2.4;
-    return Math.max(1.5, Math.min(60, cell * (.3 + .7 * Math.sqrt(Math.max(0, this.data.size[row]) / this.largest))));
+    const area = COVERED * this.span(0) * this.span(1) * Math.max(0, this.data.size[row]) / this.total;
+    return Math.max(2, Math.min(60, Math.sqrt(area / Math.PI)));
   }
   draw() {
     if (this.waiting) return;
@@ -57,7 +77,7 @@ export class ClusterMap {
     if (!width) return;
     canvas.width = width * ratio; canvas.height = height * ratio;
     const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement), color = name => style.getPropertyValue(name).trim();
-    const [bar, blue, ink, rise, paper] = ["--bar", "--blue", "--ink", "--rise", "--paper"].map(color);
+    const [dot, blue, ink, rise, paper] = ["--dot", "--blue", "--ink", "--rise", "--paper"].map(color);
     pen.scale(ratio, ratio);
     pen.font = "12px system-ui, sans-serif"; pen.textAlign = "center"; pen.textBaseline = "middle";
     const boxes = [], visible = [];
@@ -65,31 +85,37 @@ export class ClusterMap {
       const [x, y] = this.at(row), radius = this.radius(row);
       if (x < -radius || y < -radius || x > width + radius || y > height + radius) continue;
       pen.globalAlpha = this.found && !this.found.has(data.id[row]) ? .25 : 1;
-      pen.beginPath(); pen.arc(x, y, radius, 0, 7); pen.fillStyle = bar; pen.fill();
+      pen.beginPath(); pen.arc(x, y, radius, 0, 7); pen.fillStyle = dot; pen.fill();
+      if (radius > SPECK) { pen.lineWidth = 1; pen.strokeStyle = paper; pen.stroke(); }
       if (data.bursting[row] || data.id[row] === this.chosen) { pen.lineWidth = 2.5; pen.strokeStyle = data.id[row] === this.chosen ? blue : rise; pen.stroke(); }
-      visible.push([row, x, y]);
+      visible.push([row, x, y, radius]);
     }
+    if (this.found) visible.sort((a, b) => this.found.has(data.id[b[0]]) - this.found.has(data.id[a[0]]));
     const chosen = visible.findIndex(([row]) => data.id[row] === this.chosen);
     if (chosen > 0) visible.unshift(...visible.splice(chosen, 1));
-    // A label may not cover another label, nor the center of another cluster, unless its own is among the largest.
+    // A label may not cover another label, a button, nor the center of another cluster, unless its own is among the largest.
+    const buttons = this.element.querySelector(".zoom");
+    boxes.push([buttons.offsetLeft - 4, buttons.offsetTop, buttons.offsetLeft + buttons.offsetWidth, buttons.offsetTop + buttons.offsetHeight]);
+    const most = Math.min(150, Math.max(12, width * height / PIXELS_A_LABEL));
     const cell = 14, across = Math.ceil(width / cell) + 1, crowd = new Uint16Array(across * (Math.ceil(height / cell) + 1));
     const cellAt = (x, y) => Math.max(0, Math.floor(y / cell)) * across + Math.max(0, Math.min(across - 1, Math.floor(x / cell)));
-    for (const [, x, y] of visible) crowd[cellAt(x, y)]++;
-    const covers = (box, own) => {
+    for (const [, x, y, radius] of visible) if (radius > SPECK) crowd[cellAt(x, y)]++;
+    const covers = ([left, top, right, bottom], own) => {
       let n = 0;
-      for (let y = box[1] + 3; y < box[3] + cell; y += cell) for (let x = box[0] + 6; x < box[2] - 6 + cell; x += cell)
-        n += crowd[cellAt(Math.min(x, box[2] - 6), Math.min(y, box[3] - 3))] || 0;
+      for (let y = Math.floor((top + 4) / cell); y <= Math.floor((bottom - 4) / cell); y++)
+        for (let x = Math.floor((left + 6) / cell); x <= Math.floor((right - 6) / cell); x++) n += crowd[Math.max(0, y) * across + x] || 0;
       return n > own;
     };
     const longest = this.zoom > 2 ? 34 : 24;
-    for (const [row, x, y] of visible) {
-      if (boxes.length > 150) break;
-      const text = shortened(data.name[row], longest), half = pen.measureText(text).width / 2 + 4;
+    for (const [row, x, y, radius] of visible) {
+      if (boxes.length > most) break;
+      if (this.found && !this.found.has(data.id[row]) && data.id[row] !== this.chosen) continue;
+      const text = shortened(this.labels[row], longest), half = pen.measureText(text).width / 2 + 4;
       const box = [x - half, y - 9, x + half, y + 9];
       if (box[0] < 0 || box[2] > width || boxes.some(other => box[0] < other[2] && box[2] > other[0] && box[1] < other[3] && box[3] > other[1])) continue;
-      if (data.id[row] !== this.chosen && boxes.length >= 8 && covers(box, 1)) continue;
+      if (data.id[row] !== this.chosen && boxes.length > 8 && covers(box, radius > SPECK ? 1 : 0)) continue;
       boxes.push(box);
-      pen.globalAlpha = this.found && !this.found.has(data.id[row]) ? .3 : 1;
+      pen.globalAlpha = 1;
       pen.lineWidth = 3; pen.strokeStyle = paper; pen.strokeText(text, x, y); pen.fillStyle = ink; pen.fillText(text, x, y);
     }
     pen.globalAlpha = 1;

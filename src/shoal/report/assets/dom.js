@@ -9,6 +9,8 @@ export function el(tag, properties = {}, ...children) {
   node.append(...children.filter(child => child !== null && child !== undefined));
   return node;
 }
+// A name that may go on in the next line behind its punctuation, rather than within a word.
+export const breakable = name => (String(name).match(/[\p{L}\p{N}\s([{]+[^\p{L}\p{N}\s([{]*|[^\p{L}\p{N}\s([{]+/gu) || []).flatMap((part, at) => at ? [document.createElement("wbr"), part] : [part]);
 export const short = value => value === null || value === undefined ? "–"
   : value !== 0 && Math.abs(value) < .001 ? (value > 0 ? "< 0.001" : "> −0.001") : Math.abs(value) >= 1000 ? Math.round(value).toLocaleString("en") : String(+value.toPrecision(3)).replace("-", "−");
 export const percent = value => value === null ? "–" : value > 0 && value < .0001 ? "< 0.01 %" : (100 * value).toFixed(value < .01 ? 2 : 1) + " %";

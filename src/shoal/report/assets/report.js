@@ -1,5 +1,5 @@
 // The report: a map, a table of clusters that folds on a phone, cards, a relevance slider, and clusters over time.
-import { el, percent, short } from "./dom.js";
+import { breakable, el, percent, short } from "./dom.js";
 import { ClusterMap } from "./cluster_map.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -10,7 +10,14 @@ const $ = id => document.getElementById(id);
 // Times that are no epoch seconds (counted from 0, say) are shown as the numbers they are.
 const day = value => Math.abs(value) < 1e8 ? short(value) : new Date(value * 1000).toISOString().slice(0, 16).replace("T", " ");
 const isShare = card => /share|probability/.test(card.meaning);
-const amount = (card, value) => isShare(card) ? percent(value) : short(value);
+const amount = (card, one, value) => isShare(card) && !one.is_level ? percent(value) : short(value);
+// A level is placed between the lowest and the highest cluster: columns have units of their own, and no common scale.
+const ranges = new Map();
+for (const one of cards.flatMap(card => card.features)) {
+  if (!one.is_level) continue;
+  const [low, high] = ranges.get(one.name) || [Infinity, -Infinity];
+  ranges.set(one.name, [Math.min(low, one.low ?? one.value), Math.max(high, one.high ?? one.value)]);
+}
 
 // --- which features describe a cluster: the model's own, or by relevance (Sievert and Shirley, 2014) -------------------
 let weight = null; // of heaviness against lift; null until the slider is moved
@@ -70,17 +77,18 @@ function header() {
 }
 function bar(card, one, most) {
   const whiskers = !card.bounded && one.low !== null && one.high !== null;
-  const place = value => 100 * Math.max(0, Math.min(1, value / most)) + "%";
+  const [low, high] = one.is_level ? ranges.get(one.name) : [0, most];
+  const place = value => 100 * Math.max(0, Math.min(1, (value - low) / Math.max(high - low, 1e-300))) + "%";
   const fill = el("div", { className: "fill" }), track = el("div", { className: "track" }, fill);
   fill.style.width = place(one.value);
   if (whiskers) {
-    const whisker = el("div", { className: "whisker", title: `between ${amount(card, one.low)} and ${amount(card, one.high)}` });
+    const whisker = el("div", { className: "whisker", title: `between ${amount(card, one, one.low)} and ${amount(card, one, one.high)}` });
     whisker.style.left = place(one.low); whisker.style.width = `calc(${place(one.high)} - ${place(one.low)})`;
     track.append(whisker);
   }
   const beside = one.lift !== undefined ? `${short(one.lift)} × usual` : card.bounded && one.low !== null ? `${short(one.low)} to ${short(one.high)}` : null;
-  return el("div", { className: beside ? "feature wide" : "feature" }, el("div", { className: "name" }, one.name), track,
-    el("div", { className: "value", title: one.value }, amount(card, one.value)), beside && el("div", { className: "beside" }, beside));
+  return el("div", { className: beside ? "feature wide" : "feature" }, el("div", { className: "name" }, ...breakable(one.name)), track,
+    el("div", { className: "value", title: one.value }, amount(card, one, one.value)), beside && el("div", { className: "beside" }, beside));
 }
 function spark(counts, label) {
   const most = Math.max(1, ...counts), space = "http://www.w3.org/2000/svg", svg = document.createElementNS(space, "svg");
@@ -95,11 +103,12 @@ function spark(counts, label) {
   return svg;
 }
 function details(card) {
-  const list = described(card), most = Math.max(...list.map(one => Math.max(Math.abs(one.value), card.bounded ? 0 : one.high ?? 0)), 1e-300);
+  const list = described(card), most = Math.max(...list.filter(one => !one.is_level).map(one => Math.max(Math.abs(one.value), card.bounded ? 0 : one.high ?? 0)), 1e-300);
   const heading = weight !== null && card.terms.length ? `Features by relevance (${card.meaning})` : `Features: ${card.meaning}${card.bounded ? `, and the ${card.bounded} (credible interval)` : ""}`;
+  const scale = list.some(one => one.is_level) ? el("p", { className: "soft" }, "Bars of measurements run from the lowest to the highest cluster.") : null;
   const items = card.items.map(([name, score]) => el("li", {}, name + " ", el("span", {}, score === null ? "" : short(score))));
   return el("div", { className: "card" },
-    el("div", {}, el("h3", {}, heading), ...list.map(one => bar(card, one, most))),
+    el("div", {}, el("h3", {}, heading), scale, ...list.map(one => bar(card, one, most))),
     el("div", {}, el("h3", {}, "Typical items"), items.length ? el("ol", { className: "items" }, ...items) : "none kept",
       card.notes.length ? el("h3", {}, "Notes") : null, ...card.notes.map(note => el("div", { className: "soft" }, note)),
       card.over_time.length ? el("h3", {}, "Over time") : null, card.over_time.length ? spark(card.over_time, card.name) : null));
@@ -108,7 +117,7 @@ function row(number) {
   const card = cards[number];
   const cells = columns.map(column => column.about
     ? el("td", { className: "about" }, card.named || !card.features.length ? el("b", {}, card.name + " ") : null,
-      ...(card.features.length ? salient(card).slice(0, 7).map(name => el("span", { className: "chip" }, name)) : []))
+      ...(card.features.length ? salient(card).slice(0, 7).map(name => el("span", { className: "chip" }, ...breakable(name))) : []))
     : el("td", { className: "n", "data-head": column.head }, String(column.show(card))));
   const line = el("tr", { className: "row", tabIndex: 0, id: "cluster-" + card.id, "aria-expanded": open.has(number) }, ...cells);
   line.onclick = () => { open.has(number) ? open.delete(number) : open.add(number); draw(); };
@@ -122,7 +131,7 @@ function draw() {
   page = Math.min(page, Math.max(0, Math.ceil(order.length / PER_PAGE) - 1));
   const shown = onPage(), first = page * PER_PAGE;
   document.querySelector("#clusters tbody").replaceChildren(...shown.flatMap(row));
-  $("count").textContent = order.length ? `${first + 1}–${first + shown.length} of ${order.length.toLocaleString("en")} clusters` : "no cluster matches";
+  $("count").textContent = order.length ? `${first + 1}–${first + shown.length} of ${order.length.toLocaleString("en")} cluster${order.length === 1 ? "" : "s"}` : "no cluster matches";
   $("back").disabled = page === 0;
   $("next").disabled = first + PER_PAGE >= order.length;
   $("all").textContent = shown.length && shown.every(number => open.has(number)) ? "Close all on this page" : "Open all on this page";

@@ -1,6 +1,8 @@
 // Requests to the service. If it asks for a token, so do we; the token stays in this tab.
 import { ask } from "./dom.js";
 
+const sentence = text => text.charAt(0).toUpperCase() + text.slice(1);
+
 export async function request(path, body) {
   for (;;) {
     const headers = { "Content-Type": "application/json" };
@@ -14,7 +16,7 @@ export async function request(path, body) {
       continue;
     }
     const value = await answer.json();
-    if (!answer.ok) throw new Error(value.error ? value.error.message : "The service refused the request.");
+    if (!answer.ok) throw new Error(value.error ? sentence(value.error.message) : "The service refused the request.");
     return value;
   }
 }
@@ -26,7 +28,7 @@ export async function listen(after, signal, onMessage, onState) {
       const token = sessionStorage.getItem("token");
       const headers = token ? { Authorization: "Bearer " + token } : {};
       const answer = await fetch("/events/stream" + (after === null ? "" : "?after=" + after), { headers, signal });
-      if (!answer.ok) throw new Error((await answer.json()).error.message);
+      if (!answer.ok) throw new Error(sentence((await answer.json()).error.message));
       onState("");
       const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
       let rest = "";

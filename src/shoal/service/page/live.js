@@ -10,7 +10,7 @@ export async function live(view) {
   const items = el("ol", { className: "log", "aria-label": "Items" }), events = el("ol", { className: "log", "aria-label": "Events" });
   view.replaceChildren(el("h2", {}, "Live"), state, figures, el("div", { className: "two" },
     el("section", {}, el("h3", {}, "Items arriving"), items, empty("Waiting for items. Send some to /learn.")),
-    el("section", {}, el("h3", {}, "Clusters born, bursting, fading, merged, gone"), events)));
+    el("section", {}, el("h3", {}, "Clusters born, bursting, fading, merged, gone"), events, empty("Nothing has happened to a cluster yet."))));
   const figure = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
   let names = new Map(), asked = 0;
   async function learnNames() {
@@ -24,7 +24,7 @@ export async function live(view) {
     if (!names.has(id)) learnNames().catch(() => {});
     return el("a", { href: "#/explore?cluster=" + id, "data-id": id }, names.get(id) || "cluster " + id);
   };
-  function keep(list, row) { list.prepend(row); while (list.children.length > MOST) list.lastChild.remove(); }
+  function keep(list, row) { list.nextElementSibling?.remove(); list.prepend(row); while (list.children.length > MOST) list.lastChild.remove(); }
   const event = one => el("li", {}, el("b", { className: one.kind === "burst" ? "rise" : "" }, one.kind), " ", link(one.cluster),
     one.into === null ? "" : el("span", {}, " into ", link(one.into)), one.note ? " “" + one.note + "”" : "", el("span", { className: "soft" }, " " + when(one.time)));
   await learnNames();
@@ -33,11 +33,10 @@ export async function live(view) {
   listen(past.last, stop.signal, (name, value) => {
     if (name === "event") keep(events, event(value));
     if (name === "items") {
-      items.nextElementSibling?.remove();
       for (const item of value.items.reverse()) keep(items, el("li", {}, item.cluster === -1 ? "unassigned" : link(item.cluster), " ", el("b", {}, item.id), item.features.length ? ":" : "",
         el("span", { className: "soft" }, " " + item.features.join(", "))));
     }
-    if (name === "stats") figures.replaceChildren(figure("items learned", short(value.items)), figure("a second", short(value.items_per_second)),
+    if (name === "stats") figures.replaceChildren(figure("items learned", short(value.items)), figure("items a second", short(value.items_per_second)),
       figure("waiting to be learned", short(value.lag_items || 0)), figure("clusters", short(value.clusters)), figure("snapshot", short(value.snapshot)));
   }, text => { state.textContent = text || "Connected."; });
   return { stop: () => stop.abort() };

@@ -10,21 +10,23 @@ export async function suggest(view, query) {
   const given = el("ul", { className: "chips", "aria-label": "Given" }), refused = el("ul", { className: "chips", "aria-label": "Rejected" });
   const found = el("div", { "aria-live": "polite" });
   let rows = [];
-  const add = el("form", { className: "tools" }, el("label", { className: "grow" }, "Feature", input), el("button", { className: "main" }, "Add"), names,
-    el("button", { type: "button", onclick: copy }, "Copy"), el("button", { type: "button", onclick: save }, "Export CSV"));
-  view.replaceChildren(el("h2", {}, "What goes with …"), add, given, refused, found);
+  const add = el("form", { className: "tools add" }, el("label", { className: "grow" }, "Feature", input), el("button", { className: "main" }, "Add"), names);
+  const take = el("p", { className: "actions", hidden: true }, el("button", { onclick: copy }, "Copy"), " ", el("button", { onclick: save }, "Export CSV"));
+  view.replaceChildren(el("h2", {}, "What goes with …"), add, given, refused, found, take);
 
   function chips(list, box, label) {
     box.replaceChildren(...list.map(name => el("li", {}, label + name,
       el("button", { "aria-label": "Remove " + name, onclick: () => { list.splice(list.indexOf(name), 1); ask(); } }, "×"))));
   }
   async function ask() {
+    take.hidden = true;
     chips(observed, given, ""); chips(rejected, refused, "not ");
     const link = new URLSearchParams([...observed.map(name => ["with", name]), ...rejected.map(name => ["without", name])]);
     history.replaceState(null, "", "#/suggest" + (link.size ? "?" + link : ""));
     if (!observed.length) { rows = []; return found.replaceChildren(empty("Add a feature that is there already; suggestions appear here.")); }
     try {
       rows = (await request("/suggest", { observed, rejected, n: 20 })).suggestions;
+      take.hidden = !rows.length;
       found.replaceChildren(...(rows.length ? rows.map(one) : [empty("Nothing goes with these.")]));
     } catch (error) { rows = []; found.replaceChildren(el("p", { className: "empty error" }, error.message)); }
   }

@@ -13,7 +13,7 @@ function firstBin(clusters) {
 
 export async function timeline(view) {
   const { clusters } = await request("/timeline?n=40");
-  if (!clusters.length) return view.replaceChildren(el("h2", {}, "Timeline"), empty("Nothing has been learned through the service yet.")), {};
+  if (!clusters.length) return view.replaceChildren(el("h2", {}, "Timeline"), empty("Nothing has been learned with a time yet. Items that are sent to /learn appear here.")), {};
   const { start, bin_seconds: bin, counts } = clusters[0], [from, before] = firstBin(clusters);
   const first = start + bin * from, end = start + bin * counts.length;
   view.replaceChildren(el("h2", {}, "Timeline"), el("p", { className: "soft" }, `The ${clusters.length} clusters with the most items. Each bar is ${duration(bin)}; the highest bar of each row is its own most.`
