@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +24,7 @@ from shoal.auction import (
 from shoal.auction.evaluate import OURS, UNGUARDED, adjusted, day_intervals
 from shoal.auction.optimize import shrunken
 from shoal.auction.plots import drawing
-from shoal.auction.recommend import Level, hold_out, levels_for, margins_from
+from shoal.auction.recommend import Level, _guarded_margins, hold_out, levels_for, margins_from
 from shoal.auction.report import write_report
 from shoal.auction.statistics import accumulate, merge
 from shoal.errors import BadInput, CannotMerge, MissingExtra
@@ -104,6 +106,26 @@ def test_held_out_days_are_really_left_out(table):
     noise = student_t.ppf(0.95, 5) * days.std(ddof=1) * np.sqrt(2 / 6)  # 90 % shared by two limits; 6 days, 6 ahead
     assert margins["revenue"] == pytest.approx(np.clip(-held.lift["revenue"] + 2**0.5 * drift + noise, -0.05, 0.3))
     assert margins_from(held, limits, probability=0.99)["revenue"] >= margins["revenue"]
+
+
+def test_margins_are_those_of_plans_that_have_margins(table, monkeypatch):
+    held, limits = hold_out(table, Level("cluster", np.arange(60) % 8), {}), {"revenue": 1.0, "mainline_yield": 1.05}
+    first, asked = margins_from(held, limits), []
+
+    def noted(table, level, goals):
+        asked.append(goals["margins"])
+        return replace(held, lift=held.lift | {"revenue": first["revenue"] - 0.02})
+
+    monkeypatch.setattr(sys.modules["shoal.auction.recommend"], "hold_out", noted)
+    margins = _guarded_margins(table, held, limits, {}, 0.9)
+    assert asked == [first]  # the back-test is of a plan that has them
+    assert margins["revenue"] > 0.02 / (1 + first["revenue"])  # what was missed of the limit that was moved
+    monkeypatch.setattr(sys.modules["shoal.auction.recommend"], "hold_out", cannot_be_kept)
+    assert _guarded_margins(table, held, limits, {}, 0.9) == first
+
+
+def cannot_be_kept(table, level, goals):
+    raise Infeasible("too much", {})
 
 
 @pytest.mark.parametrize("clusters", [None, np.arange(60) % 8])

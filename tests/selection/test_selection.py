@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from shoal import BernoulliMixture, SphericalKMeans, choose_n_clusters, cluster_stability, match_clusters
 from shoal.errors import BadInput
 from shoal.selection.matching import _best_pairs
+from shoal.selection.number_of_clusters import _is_hopeless
 
 
 def planted(n_clusters: int, n_rows: int = 400, seed: int = 0, width: int = 6) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -90,3 +91,19 @@ def test_models_and_data_that_cannot_be_compared_are_refused():
         choose_n_clusters(TimeSensitiveMixture(), np.eye(20))
     with pytest.raises(BadInput, match="12 are needed"):
         choose_n_clusters(SphericalKMeans(), np.eye(5))
+
+
+def test_numbers_that_cannot_help_are_not_tried():
+    X, _ = planted(4, 900)
+    unused = choose_n_clusters(BernoulliMixture(clutter=False), X, random_state=0)  # far bounds leave clusters unused
+    assert unused.n_found == 4
+    assert unused.tried.max() < 90
+    trials = {
+        4: np.array([[-5.0, 1.0, 4.0], [-5.1, 0.9, 4.0]]),
+        8: np.array([[-6.0, 0.3, 8.0], [-6.1, 0.2, 8.0]]),
+        16: np.array([[-4.0, 0.3, 16.0], [-4.1, 0.2, 16.0]]),
+        32: np.array([[-5.0, 0.9, 12.0], [-5.1, 0.9, 12.0]]),
+    }
+    assert [_is_hopeless({k: trials[k] for k in trials if k <= most}, most) for most in trials] == [
+        False, True, False, True,
+    ]  # fmt: skip

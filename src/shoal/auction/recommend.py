@@ -123,6 +123,23 @@ def margins_from(
     return margins
 
 
+def _guarded_margins(
+    table: ReplayTable, held: HeldOut, limits: dict[str, float], goals: dict[str, Any], probability: float
+) -> dict[str, float]:
+    """Margins from back-tests of plans that have margins themselves.
+
+    A plan that must earn more picks the settings whose revenue looks high on its days; it misses its promise by more
+    than a plan without margins does.
+    """
+    first = margins_from(held, limits, probability=probability)
+    try:
+        again = hold_out(table, held.level, goals | {"margins": first})
+    except Infeasible:
+        return first
+    moved = {name: limit * (1 + (first[name] if LIMITS[name][1] else -first[name])) for name, limit in limits.items()}
+    return margins_from(again, moved, probability=probability)
+
+
 def _missed(name: str, limit: float, change: dict[str, float]) -> float:
     """By what fraction of a limit these totals miss it; negative when they keep it."""
     over = 1 + change[name] - limit
@@ -186,7 +203,7 @@ def recommend(
     best = max(tried, key=lambda held: worth(held, limits, prices, reference.objective))
     if margins == "auto":
         check_real("probability", probability, minimum=0.5, maximum=0.999)
-        moved = margins_from(best, limits, probability=probability)
+        moved = _guarded_margins(table, best, limits, goals, probability)
     else:
         moved = dict(margins)  # type: ignore[arg-type]
     plan = _plan_with_margins(table.over_days(), best.level, goals, moved, seconds)

@@ -15,7 +15,7 @@ from shoal.plotting import BLUE, GREY, figure
 from shoal.progress import hidden, task
 from shoal.selection.stability import MOST_ROWS, fit_whole, take_rows
 
-LEAST_USED = 0.9
+LEAST_USED, HOPELESS_NUMBERS = 0.9, 3
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ def choose_n_clusters(
     X : matrix or Dataset
         At most 60,000 rows of it are used at a time.
     candidates : sequence of int, optional
-        The numbers to try. By default 2, 3, 4, 6, 8, 12, ... up to a tenth of the rows, at most 200, then the numbers
-        around the best.
+        The numbers to try. By default 2, 3, 4, 6, 8, 12, ... up to a tenth of the rows, at most 200, or until three in
+        a row leave most clusters unused or do worse in both respects; then the numbers around the best.
     n_resamples : int
         Fits for each number, in pairs.
     random_state : int, optional
@@ -149,7 +149,9 @@ def _grid(n_rows: int) -> list[int]:
 
 
 def _try_grid(attempt: Callable[[int], None], n_rows: int, tried: dict[int, np.ndarray]) -> None:
-    """Each number of the grid, up to the first for which a third of the rows has too few that differ."""
+    """Each number of the grid, up to the first for which a third of the rows has too few that differ, or until three in
+    a row say that more will not help."""
+    hopeless = 0
     for k in _grid(n_rows):
         try:
             attempt(k)
@@ -157,6 +159,20 @@ def _try_grid(attempt: Callable[[int], None], n_rows: int, tried: dict[int, np.n
             if not tried:
                 raise
             return
+        hopeless = hopeless + 1 if _is_hopeless(tried, k) else 0
+        if hopeless == HOPELESS_NUMBERS:
+            return
+
+
+def _is_hopeless(tried: dict[int, np.ndarray], k: int) -> bool:
+    """Whether most clusters stay unused, so that k is a bound which decides nothing, or fits agree half as well as they
+    did with fewer and explain held-out rows worse, too."""
+    steadiest = max(tried, key=lambda other: tried[other][:, 1].mean())
+    likeliest = max(tried, key=lambda other: tried[other][:, 0].mean())
+    unsteady = tried[k][:, 1].mean() < 0.5 * tried[steadiest][:, 1].mean()
+    return bool(
+        tried[k][:, 2].mean() < 0.5 * k or (unsteady and _clearly_above(tried[likeliest][:, 0], tried[k][:, 0]))
+    )
 
 
 def _around(best: int, tried: dict[int, np.ndarray]) -> list[int]:
