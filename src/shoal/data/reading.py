@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from shoal.data.arrow import string_buffers
 from shoal.data.build_dataset import build_dataset, refuse_empty, report, side_columns
 from shoal.data.column_guess import ColumnChoice, choose_columns, fit_columns
 from shoal.data.dataset import Dataset
@@ -130,7 +131,7 @@ def read_matrix(matrix: Matrix, plan: ReadPlan) -> Dataset:
             f"{matrix.name} has {X.shape[1]:,} columns, but the vocabulary names {len(given):,}. A matrix is nameless, "
             "so its columns must be those of the vocabulary."
         )
-    names = given if given is not None else Vocabulary([str(column) for column in range(X.shape[1])])
+    names = given if given is not None else numbered(X.shape[1])
     X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], len(names)))
     choice = ColumnChoice(plan.completed(replace(plan.recipe, shape="matrix")))
     # Columns are known by number outside, so empty ones stay unless min_items asks otherwise.
@@ -139,6 +140,14 @@ def read_matrix(matrix: Matrix, plan: ReadPlan) -> Dataset:
     refuse_empty(dataset, plan)
     dataset.summary |= {"unknown_features": 0, "guessed": []}
     return dataset
+
+
+def numbered(n: int) -> Vocabulary:
+    """The names of columns that have none: their numbers."""
+    import pyarrow as pa
+
+    # Without a Python object for each, and without a search for names that occur twice.
+    return Vocabulary.from_arrays(*string_buffers(pa.array(np.arange(n)).cast(pa.large_string())))
 
 
 def checked_cells(matrix: Matrix) -> sp.csr_matrix:

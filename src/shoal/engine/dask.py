@@ -172,7 +172,9 @@ def _client_of(client: Client | str | None) -> Client:
         known = None
     if known is not None and client in (None, known.scheduler.address):
         return known
-    opened = Client(client) if client else Client()  # stays current, for the next pass
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of a taken port of the dashboard: its address is printed below
+        opened = Client(client) if client else Client()  # stays current, for the next pass
     message(f"Dask: {len(opened.scheduler_info()['workers'])} workers, dashboard at {opened.dashboard_link}")
     return opened
 

@@ -110,6 +110,12 @@ class Partitions(Sequence[Partition]):
     def __iter__(self) -> Iterator[Partition]:
         return iter(self.parts)
 
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise BadInput(
+            "data in parts is for fit of models that merge. A stream is learned one by one, in the order of its times: "
+            "give batches to partial_fit, or independent streams to shoal.engine.fit_by_key."
+        )
+
     @property
     def n_items(self) -> int:
         """Items of all parts."""
@@ -221,6 +227,8 @@ def merge_counts(a: Counts, b: Counts) -> Counts:
         raise BadInput(
             f"parts of the data have other columns: {a.recipe} and {b.recipe}. Name the columns (features= or text=)."
         )
+    if a.vocabulary == b.vocabulary:
+        return Counts(a.vocabulary, a.items_with + b.items_with, a.n_items + b.n_items, a.recipe)
     vocabulary = a.vocabulary.copy()
     places = vocabulary.extend(b.vocabulary.strings)
     items_with = np.zeros(len(vocabulary), np.int64)
@@ -234,6 +242,10 @@ def common_columns(counts: Counts, options: ReadOptions) -> tuple[Columns, np.nd
     vocabulary, items_with, recipe = counts.vocabulary, counts.items_with, counts.recipe
     if options.recipe is None and options.vocabulary is None:
         kept = np.flatnonzero(items_with >= options.min_items)
+        if recipe.shape == "matrix":  # columns are known by number outside, so empty ones stay
+            if options.min_items > 1:
+                raise BadInput("min_items is not for parts that are matrices: their columns have no names to keep.")
+            kept = np.arange(items_with.size)
         if recipe.shape == "numeric":  # in the order of the table, whichever part has the first value of each
             place = {name: at for at, name in enumerate(recipe.numeric)}
             kept = np.array(sorted(kept, key=lambda at: place[vocabulary[int(at)]]), dtype=np.int64)
