@@ -22,6 +22,7 @@ from sklearn.base import clone
 from shoal.base import Roster
 from shoal.engine import Converted, Partitions, fold, learning, using
 from shoal.errors import BadInput
+from shoal.families.consensus import live_counts
 from shoal.families.distributions.counts import CountFamily, CountStats
 from shoal.families.distributions.registry import COUNTS
 from shoal.families.fit_warnings import check_fit
@@ -137,17 +138,17 @@ class Rounds:
         ]
         self.family, self.concentration = first.family_, first.hyperparameters_["concentration"]
         self.start = stack(first.stats_, empty_like(first.stats_, settings.n_clusters - first.n_clusters_))
-        self.stats, self.memories, self.turn = self.start, None, 0
+        self.stats, self.turn = self.start, 0
+        self.memories: Any = None
         self.joined = np.arange(settings.n_clusters)
 
     def run(self, *, learns: bool) -> int:
         """One round; how many rows moved."""
         model = Round(self.family, self.stats, self.concentration, self.settings, self.joined, self.turn, self.n_rows,
                       self.seed)  # fmt: skip
-        memories: Any = self.memories
         delta, self.memories = fold(
-            self.blocks, visit, merge, model, memories=memories, n_threads=self.settings.n_threads
-        )  # fmt: skip
+            self.blocks, visit, merge, model, memories=self.memories, n_threads=self.settings.n_threads
+        )
         # The rows of the sample have been placed with all others: the start itself is no part of the sums.
         self.stats = delta.stats if self.turn == 0 else add(self.stats, delta.stats)
         self.turn += 1
@@ -240,7 +241,7 @@ def finish(model: ExponentialFamilyMixture, data: Partitions, rounds: Rounds, hi
     model.roster_, model.n_rows_ = Roster.of(model.n_clusters_), len(labels)
     model.log_joint_, model.log_joint_history_, model.n_iter_ = history[-1], history, len(history)
     model.samples_, model.draws_ = model.labels_[None].copy(), []
-    model.n_clusters_posterior_ = {model.n_clusters_: 1.0}
+    model.n_clusters_posterior_ = live_counts(model.samples_)
     model.acceptance_, model.agreement_ = 1.0, np.ones(len(labels))
     edges = np.cumsum([0, *(part.n_items for part in data)])
     own: Any = [model.labels_[first:last] for first, last in pairwise(edges)]
