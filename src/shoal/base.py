@@ -21,9 +21,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.errors import BadInput, CannotMerge
 from shoal.roster import Roster
+from shoal.row_sources import Mode
 from shoal.storable import STORABLE, storable, storable_name
 from shoal.validation import (
-    Mode,
     Rows,
     check_choice,
     check_int,

@@ -14,6 +14,10 @@ class BadInput(ShoalError, ValueError):
     """The data or an option cannot be used as it is."""
 
 
+class NotNumbers(BadInput, TypeError):
+    """Values of another kind where numbers are needed."""
+
+
 class BadSource(ShoalError, OSError):
     """A file, folder or stream cannot be read or written, or does not hold what was expected."""
 

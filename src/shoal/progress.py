@@ -88,8 +88,10 @@ class Bars:
             self.last_line = time.monotonic()
             what, began = self.names[task]
             elapsed = self.last_line - began
-            of = f" of {total:g}, eta {elapsed * (total - done) / done:.0f}s" if total and done else ""
-            self.console.print(f"{what}: {done:g}{of} {note}".rstrip(), highlight=False, soft_wrap=True)
+            of = f" of {total:,.0f}, eta {elapsed * (total - done) / done:.0f}s" if total and done else ""
+            at = f"{done:,.0f}"
+            note = "" if note.endswith(f" {at}") and "  " not in note else note  # "rows 30" says nothing new
+            self.console.print(f"{what}: {at}{of} {note}".rstrip(), highlight=False, soft_wrap=True)
 
     def finish(self, task: int) -> None:
         self.progress.stop_task(task)  # type: ignore[arg-type]

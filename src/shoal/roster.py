@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,20 @@ class Roster:
         self.pinned = [id_ for id_ in self.pinned if id_ not in gone]
         self.events += [{"kind": kind, "id": int(id_), "into": into, "at": at} for id_ in gone]
 
+    def to_merge(self, clusters: Any, into: int) -> list[int]:
+        """The distinct ids of ``clusters`` but for ``into``; all must be live clusters, and one at least be left.
+
+        >>> Roster.of(3).to_merge([1, 0, 1], into=0)
+        [1]
+        """
+        asked = np.atleast_1d(np.asarray(clusters)).tolist()
+        for id_ in (*asked, into):
+            self.row_of(id_)
+        gone = [id_ for id_ in dict.fromkeys(asked) if id_ != into]
+        if not gone:
+            raise BadInput(f"there is nothing to merge into cluster {into} but itself; name other clusters.")
+        return gone
+
     def merge(self, clusters: Iterable[int] | int, into: int, at: float | None = None) -> None:
         """End the ids ``clusters``: their rows belong to ``into``, which keeps its name or takes their first."""
         gone = [int(id_) for id_ in np.atleast_1d(np.asarray(clusters, dtype=np.int64)) if id_ != into]
@@ -98,12 +113,12 @@ class Roster:
 
     def row_of(self, id_: int) -> int:
         """The model's row that holds this id."""
-        rows = np.flatnonzero(self.ids == id_)
+        rows = np.flatnonzero(self.ids == id_) if isinstance(id_, Integral) else np.zeros(0)
         if not rows.size:
             known = f"ids run from {self.ids.min()} to {self.ids.max()}" if self.ids.size else "there are no clusters"
             into = next((e["into"] for e in self.events if e["kind"] == "merge" and e["id"] == id_), None)
             merged = "" if into is None else f" It was merged into {into}."
-            raise BadInput(f"no cluster has id {id_}; {known}, and removed ids are not used again.{merged}")
+            raise BadInput(f"no cluster has id {id_!r}; {known}, and removed ids are not used again.{merged}")
         return int(rows[0])
 
     def check_state(self) -> None:

@@ -5,16 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Collection, Sequence
 from numbers import Integral, Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from shoal.errors import BadInput
+from shoal.errors import BadInput, NotNumbers
 from shoal.progress import message
-
-Mode = Literal["fit", "partial_fit", "predict"]
+from shoal.row_sources import Mode, numbers_alone, read_words, refuse_other_things, source_of
 
 
 class Rows(NamedTuple):
@@ -30,7 +29,7 @@ class Rows(NamedTuple):
     item_titles: np.ndarray | None = None  # what to call the items on cards
 
 
-def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = False) -> Rows:
+def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = False, measurements: bool = False) -> Rows:
     """``X`` as rows in the columns of the estimator; neither ``X`` nor the estimator is changed.
 
     Parameters
@@ -45,15 +44,22 @@ def validate_rows(estimator: Any, X: Any, *, mode: Mode, nonnegative: bool = Fal
         features at the end. With "predict" they are left out and counted.
     nonnegative : bool
         Refuse negative values.
+    measurements : bool
+        Every row needs every column, for none of them means 0 by being absent: a table that lacks one is refused, and
+        so is text.
     """
     fitted = mode != "fit" and hasattr(estimator, "n_features_in_")
-    source = _source_of(_read_words(X, estimator, mode))
+    refuse_other_things(X)
+    source = source_of(numbers_alone(X, estimator, mode) if measurements else read_words(X, estimator, mode))
     matrix, names, n_unknown = source.matrix, _Names(source.vocabulary, source.feature_names), 0
     known = _Names(getattr(estimator, "vocabulary_", None), getattr(estimator, "feature_names_in_", None))
     check_structure(matrix)
     if fitted and names and known:
+        if measurements and (names.vocabulary is None or getattr(source.recipe, "shape", None) == "numeric"):
+            _refuse_missing_columns(estimator, names, known)
         matrix, names, n_unknown = _aligned(matrix, names, known, grow=mode == "partial_fit")
-    matrix = _checked_values(estimator, matrix, fitted=fitted, width=names.n if fitted and names and known else None)
+    width = names.n if fitted and names and known else None
+    matrix = _checked_values(estimator, matrix, names, fitted=fitted, width=width)
     rows = _canonical(matrix)
     if nonnegative:
         _refuse_negative(estimator, rows)
@@ -81,51 +87,14 @@ def remember_rows(estimator: Any, rows: Rows, *, mode: Mode) -> None:
             vars(estimator).pop(name, None)
 
 
-def _read_words(X: Any, estimator: Any, mode: Mode) -> Any:
-    """A Dataset where ``X`` is text or lists of features; ``X`` itself where it is numbers already."""
-    if sp.issparse(X) or (isinstance(X, np.ndarray) and X.dtype.kind in "biuf") or hasattr(X, "vocabulary"):
-        return X
-    from shoal.data import as_dataset  # only here, so that the models do not need the readers
-
-    dataset = as_dataset(X, like=None if mode == "fit" else estimator, grow=mode == "partial_fit",
-                         weighting=estimator.preferred_weighting)  # fmt: skip
-    return X if dataset is None else dataset
-
-
-class _Source(NamedTuple):
-    matrix: Any
-    vocabulary: Any = None
-    feature_names: np.ndarray | None = None
-    item_ids: np.ndarray | None = None
-    times: np.ndarray | None = None
-    recipe: Any = None
-    item_titles: np.ndarray | None = None
-
-
-def _source_of(X: Any) -> _Source:
-    """What ``X`` is made of, whichever kind of thing it is."""
-    if hasattr(X, "X") and hasattr(X, "vocabulary"):
-        ids, times = _as_array(X.ids), _as_array(X.times)
-        titles = _as_array(getattr(X, "titles", None))
-        return _Source(X.X, X.vocabulary, None, ids, times, getattr(X, "recipe", None), titles)
-    columns = getattr(X, "column_names", None)  # Arrow
-    if columns is not None and hasattr(X, "schema"):
-        parts = [np.asarray(X.column(at).to_numpy()) for at in range(len(columns))]
-        return _Source(
-            np.column_stack(parts) if parts else np.empty((len(X), 0)), None, np.array(columns, dtype=object)
+def _refuse_missing_columns(estimator: Any, names: _Names, known: _Names) -> None:
+    absent = np.flatnonzero(names.find(known) < 0)
+    if absent.size:
+        which = ", ".join(repr(str(known.strings[int(at)])) for at in absent[:5])
+        raise BadInput(
+            f"X lacks {absent.size:,} of the {known.n:,} columns that this {type(estimator).__name__} was fitted on: "
+            f"{which}{' ...' if absent.size > 5 else ''}. A measurement that is missing is not 0; add those columns."
         )
-    columns = getattr(X, "columns", None)  # pandas and polars
-    if columns is not None and not sp.issparse(X):
-        names = np.array(list(columns), dtype=object)
-        if names.size and all(isinstance(name, str) for name in names):
-            sparse = hasattr(X, "sparse") and all(hasattr(dtype, "fill_value") for dtype in X.dtypes)
-            return _Source(X.sparse.to_coo().tocsr() if sparse else X.to_numpy(), None, names)
-    return _Source(X)
-
-
-def _as_array(values: Any) -> np.ndarray | None:
-    """A plain array: a pandas Series would be indexed by its labels, not by row."""
-    return None if values is None else np.asarray(values)
 
 
 class _Names:
@@ -216,8 +185,9 @@ def check_structure(matrix: Any) -> None:
         )
 
 
-def _checked_values(estimator: Any, matrix: Any, *, fitted: bool, width: int | None) -> Any:
+def _checked_values(estimator: Any, matrix: Any, names: _Names, *, fitted: bool, width: int | None) -> Any:
     """scikit-learn's validation, run on a copy of the estimator, which it would change."""
+    _refuse_values_not_finite(matrix, names)
     probe = copy.copy(estimator)
     if width is not None:
         probe.n_features_in_ = width
@@ -227,6 +197,36 @@ def _checked_values(estimator: Any, matrix: Any, *, fitted: bool, width: int | N
             return validate_data(probe, matrix, reset=not fitted, accept_sparse="csr", dtype=[np.float64, np.float32])
     except ValueError as error:
         raise BadInput(str(error)) from None
+    except TypeError as error:
+        raise NotNumbers(f"X cannot be used as numbers: {error}") from None
+
+
+def _refuse_values_not_finite(matrix: Any, names: _Names) -> None:
+    """Name the first cell that is missing or infinite."""
+    is_sparse = sp.issparse(matrix) and matrix.format in ("csr", "csc")
+    if not is_sparse and not (isinstance(matrix, np.ndarray) and matrix.ndim == 2):
+        return
+    values = matrix.data if sp.issparse(matrix) else matrix
+    with np.errstate(all="ignore"):
+        looks_finite = values.dtype.kind != "f" or bool(np.isfinite(np.sum(values)))
+    if looks_finite:
+        return  # one pass without a copy; what adds up to infinity is looked at more closely
+    wrong = ~np.isfinite(values)
+    if not wrong.any():
+        return
+    if sp.issparse(matrix):
+        at = int(np.argmax(wrong))
+        line, value = int(np.searchsorted(matrix.indptr, at, side="right")) - 1, values[at]
+        row, column = (line, matrix.indices[at]) if matrix.format == "csr" else (matrix.indices[at], line)
+    else:
+        row, column = np.argwhere(wrong)[0]
+        value = values[row, column]
+    what = "NaN (missing)" if np.isnan(value) else "infinity"
+    called = f" ({str(names.strings[int(column)])!r})" if names else ""
+    raise BadInput(
+        f"X contains {what} in row {row}, column {column}{called}; {int(wrong.sum()):,} values are missing or "
+        "infinite. Fill them in, or leave those rows out."
+    )
 
 
 def _canonical(matrix: Any) -> sp.csr_matrix:

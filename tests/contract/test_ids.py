@@ -46,10 +46,38 @@ def test_merged_clusters_keep_every_item(case: Case) -> None:
 def test_a_merge_that_cannot_be_changes_nothing(case: Case) -> None:
     model = case.fitted()
     ids = model.cluster_ids_.tolist()
-    for clusters, into in ([ids[0]], ids[0]), ([99999], ids[0]), ([ids[0]], 99999):
+    sizes = np.asarray(model.cluster_sizes_).tolist()
+    wrong = ([ids[0]], ids[0]), ([99999], ids[0]), ([ids[0]], 99999), ([], ids[0])
+    for clusters, into in (*wrong, ([ids[1], 99999], ids[0]), ([ids[1] + 0.5], ids[0]), (["x"], ids[0])):
         with pytest.raises(BadInput):
             model.merge_clusters(clusters, into=into)
     assert model.cluster_ids_.tolist() == ids
+    assert np.asarray(model.cluster_sizes_).tolist() == sizes
+
+
+@cases("merging clusters")
+def test_a_cluster_named_twice_is_merged_once(case: Case) -> None:
+    once, twice = case.fitted(), case.fitted()
+    first, second, *others = once.cluster_ids_.tolist()
+    once.merge_clusters([second], into=first)
+    twice.merge_clusters([second, first, second], into=first)
+    assert twice.cluster_ids_.tolist() == once.cluster_ids_.tolist() == [first, *others]
+    np.testing.assert_allclose(twice.cluster_sizes_, once.cluster_sizes_)
+    np.testing.assert_array_equal(twice.labels_, once.labels_)
+    np.testing.assert_array_equal(twice.predict(case.rows(1)), once.predict(case.rows(1)))
+
+
+@cases("merging clusters")
+def test_odd_questions_about_clusters_are_refused(case: Case) -> None:
+    model = case.fitted()
+    cluster = int(model.cluster_ids_[0])
+    for wrong in (-3, 1.5, "ten"):
+        with pytest.raises(BadInput):
+            model.top_features(cluster, n=wrong)
+    for wrong in (99999, "0", None):
+        with pytest.raises(BadInput):
+            model.name_cluster(wrong, "x")
+    assert len(model.top_features(cluster, n=0).features) == 0
 
 
 @cases("learning keeps ids")

@@ -187,6 +187,7 @@ class FittedProfiles(Estimator):
         check_is_fitted(self)
         if by not in ("alpha", "mean"):
             raise BadInput(f"by is {by!r}; choose 'alpha' (effective number of rows) or 'mean' (share of rows).")
+        n = check_int("n", n, minimum=0)
         return inspection.top_features(self.profiles_, self._row_of(cluster), n, by, level)
 
     def typicality(self) -> np.ndarray:

@@ -283,9 +283,7 @@ class BernoulliMixture(FittedProfiles):
     def merge_clusters(self, clusters: Any, into: int) -> BernoulliMixture:
         """The rows of ``clusters`` (one id or several) belong to ``into`` from now on: what all have seen adds up."""
         check_is_fitted(self)
-        gone = [int(id_) for id_ in np.unique(np.atleast_1d(np.asarray(clusters, dtype=np.int64)))]
-        if into in gone or -1 in (into, *gone) or not gone:
-            raise BadInput(f"cannot merge {clusters} into {into}; name different clusters, and not the clutter (-1).")
+        gone = self.roster_.to_merge(clusters, into)  # the clutter (-1) is none of the roster's
         rows = [self._row_of(id_) for id_ in (into, *gone)]
         profiles, sizes = self.profiles_, self.profiles_.mass[rows]
         with transaction(self):

@@ -30,7 +30,7 @@ def fit(
     model: Annotated[
         Model, typer.Option("--model", "-m", help="Model; auto chooses one for the table and reports it.")
     ] = Model.kmeans,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="Number of clusters.")] = None,
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", min=1, help="Number of clusters.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the model.")
@@ -59,6 +59,7 @@ def fit(
     --model suggester learns to suggest features; --set clusters=MODEL groups its explanations by clusters of a model.
 
     Example: shoal fit clicks.parquet --model kmeans -k 500 --item id --features tags --out clicks.shoal
+
     Example: shoal fit 'clicks/*.parquet' --engine dask --scheduler tcp://head:8786 --checkpoint run -k 500 -o c.shoal
     """
     from shoal.cli.output_files import check_outputs

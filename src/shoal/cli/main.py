@@ -12,6 +12,7 @@ from shoal import __version__
 from shoal.cli import auction
 from shoal.cli.assign import assign
 from shoal.cli.choose import choose
+from shoal.cli.command import Command
 from shoal.cli.demo import demo
 from shoal.cli.edit import edit
 from shoal.cli.evaluate import evaluate
@@ -41,7 +42,7 @@ for command in (
     demo, choose, plan, fit, learn, assign, show, suggest, edit, merge, evaluate, report, stream, serve, reproduce,
     warm_up,
 ):  # fmt: skip
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(auction.app, name="auction")
 
 
@@ -59,8 +60,19 @@ def _options(
 ) -> None: ...
 
 
+def _open_closed_streams() -> None:
+    """Standard streams that the caller closed (``>&-``) lead nowhere: the next file opened would get their number."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number, and those below are open by now
+            setattr(sys, name, os.fdopen(number, mode, closefd=False))
+
+
 def run() -> None:
     """The console script. Exit code 0: done. 1: stopped early or a bug. 2: the input, an option or the system."""
+    _open_closed_streams()
     for output in (sys.stdout, sys.stderr):
         if hasattr(output, "reconfigure"):  # names that the terminal's encoding lacks are written as escapes
             output.reconfigure(errors="backslashreplace")

@@ -11,6 +11,7 @@ from pathlib import Path
 from shoal.atomic import check_output
 from shoal.errors import BadInput, BadSource
 
+OTHER_REPORTS = (".pdf", ".docx", ".md", ".png", ".svg", ".json", ".ipynb")
 TABLES = (".csv", ".jsonl", ".parquet")
 
 
@@ -30,6 +31,8 @@ def check_outputs(
         if target in seen:
             raise BadInput(f"{option} and {seen[target]} are both {path}. Give two names.")
         seen[target] = option
+        if option == "--report" and target.suffix.lower() in OTHER_REPORTS:
+            raise BadInput(f"{option} {path}: a report is a page of HTML. Let its name end in .html.")
         if not overwrite and target.exists() and target.stat().st_size and not _is_of_its_kind(target, option):
             raise BadInput(
                 f"{option} {path}: there is a file already that shoal did not write. Give another name, or --overwrite "

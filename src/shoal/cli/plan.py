@@ -33,7 +33,7 @@ def plan(
     source: Source,
     flags: ReadFlags,
     model: Annotated[Model, typer.Option("--model", "-m", help="Model.")] = Model.kmeans,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="Number of clusters.")] = None,
+    clusters: Annotated[int | None, typer.Option("--clusters", "-k", min=1, help="Number of clusters.")] = None,
     settings: Annotated[
         list[str] | None, typer.Option("--set", "-s", metavar="NAME=VALUE", help="Any other parameter of the model.")
     ] = None,

@@ -26,7 +26,9 @@ def serve(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start without a model and learn from traffic.")] = False,
     model: Annotated[Model, typer.Option("--model", "-m", help="With --new: model.")] = Model.bernoulli,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="With --new: number of clusters.")] = None,
+    clusters: Annotated[
+        int | None, typer.Option("--clusters", "-k", min=1, help="With --new: number of clusters.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", "-s", metavar="NAME=VALUE", help="With --new: a parameter of the model."),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 
 @contextmanager
@@ -17,15 +17,20 @@ def rereadable(source: str) -> Iterator[str]:
     if source != "-" and not _is_pipe(source):
         yield source
         return
+    from shoal.data.files import spooled
+    from shoal.errors import ShoalError
+
     with tempfile.TemporaryDirectory(prefix="shoal-") as folder:
-        copy = os.path.join(folder, "stdin" if source == "-" else os.path.basename(source))
-        with open(copy, "wb") as out:
-            if source == "-":
-                shutil.copyfileobj(sys.stdin.buffer, out, 1 << 20)
-            else:
-                with open(source, "rb") as pipe:
-                    shutil.copyfileobj(pipe, out, 1 << 20)
-        yield copy
+        if source == "-":
+            copy = spooled(sys.stdin.buffer, Path(folder), "")
+        else:
+            with open(source, "rb") as pipe:
+                copy = spooled(pipe, Path(folder), Path(source).suffix)
+        try:
+            yield copy
+        except ShoalError as error:  # the user knows nothing of the copy
+            called = "standard input" if source == "-" else source
+            raise type(error)(str(error).replace(copy, called)) from None
 
 
 def _is_pipe(source: str) -> bool:

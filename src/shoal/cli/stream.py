@@ -28,7 +28,9 @@ def stream(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start without a model and learn from the lines.")] = False,
     model: Annotated[Model, typer.Option("--model", "-m", help="With --new: model.")] = Model.stream,
-    clusters: Annotated[int | None, typer.Option("--clusters", "-k", help="With --new: number of clusters.")] = None,
+    clusters: Annotated[
+        int | None, typer.Option("--clusters", "-k", min=1, help="With --new: number of clusters.")
+    ] = None,
     settings: Annotated[
         list[str] | None,
         typer.Option("--set", "-s", metavar="NAME=VALUE", help="With --new: a parameter of the model."),

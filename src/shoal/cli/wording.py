@@ -20,6 +20,8 @@ NAMES += (
 NAMES += ("encoding", "n_clusters")
 OPTION = re.compile(rf"(?<![\w.])({'|'.join(sorted(NAMES, key=len, reverse=True))})=('[^']*'|\"[^\"]*\"|(?![=\w]))")
 FLAGS = {"n_clusters": "--clusters"}
+PARAMETERS = {"n_clusters": "--clusters", "random_state": "--seed"}
+PARAMETER = re.compile(r"\b(n_clusters|random_state)(?= is\b|=\d)")
 
 
 def as_flags(text: str) -> str:
@@ -29,9 +31,11 @@ def as_flags(text: str) -> str:
     'pass --features or --text to choose another'
     >>> as_flags("pass feature='tags', time_format='dd/mm/yyyy' or numeric=True")
     "pass --feature 'tags', --time-format 'dd/mm/yyyy' or --numeric"
+    >>> as_flags("n_clusters is -1; n_clusters=7 is more than 3 rows")
+    '--clusters is -1; --clusters=7 is more than 3 rows'
     """
     text = text.replace("numeric=True", "--numeric").replace("numeric=[...]", "--columns A,B,...")
-    return OPTION.sub(_flag, text)
+    return PARAMETER.sub(lambda found: PARAMETERS[found[1]], OPTION.sub(_flag, text))
 
 
 def _flag(match: re.Match[str]) -> str:

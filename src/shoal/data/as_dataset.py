@@ -80,13 +80,36 @@ def _is_words(values: Any) -> bool:
 
 
 def _table_holds_words(X: Any) -> bool:
+    return bool(text_columns(X))
+
+
+def text_columns(X: Any) -> list[str]:
+    """The columns of a table that hold text or lists; empty for what is no table."""
     import pyarrow as pa
 
-    if type(X).__module__.startswith("pandas") and hasattr(X, "sparse") and not hasattr(X, "columns"):
-        return False
-    columns = as_arrow(X)
+    pandas = type(X).__module__.startswith("pandas")
+    if pandas and not hasattr(X, "columns"):  # a Series
+        X = X.to_frame(X.name if isinstance(X.name, str) else "0") if _is_dense(X.dtype) else None
+    elif pandas:  # Arrow has no sparse columns; those hold numbers
+        X = X.loc[:, [_is_dense(dtype) for dtype in X.dtypes]]
+    columns = None if X is None else as_arrow(X)
     if not isinstance(columns, pa.Table):
-        return False
-    kinds = [field.type.value_type if pa.types.is_dictionary(field.type) else field.type for field in columns.schema]
+        return []
     tests = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view, pa.types.is_list)
-    return any(test(kind) for kind in kinds for test in (*tests, pa.types.is_large_list))
+
+    def is_words(kind: Any) -> bool:
+        inside = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return any(test(inside) for test in (*tests, pa.types.is_large_list))
+
+    return [field.name for field in columns.schema if is_words(field.type)]
+
+
+def select_columns(X: Any, *, without: list[str]) -> Any:
+    """A pandas, polars or Arrow table without some of its columns."""
+    if hasattr(X, "column_names") and hasattr(X, "schema"):
+        return X.select([name for name in X.column_names if name not in without])
+    return X.drop(columns=without) if hasattr(X, "loc") else X.drop(without)
+
+
+def _is_dense(dtype: Any) -> bool:
+    return not hasattr(dtype, "fill_value")

@@ -70,10 +70,11 @@ def refuse_empty(dataset: Dataset, plan: ReadPlan) -> None:
             "that it is the right column, and delimiter= if this source separates its features otherwise."
         )
     if not plan.known and dataset.recipe.shape != "numeric":
+        words = " A word has two letters or more." if dataset.recipe.shape == "text" else ""
         raise BadInput(
             f"not one of the {facts['rows'] + facts['items_dropped']:,} items has a feature left "
             f"({facts['features_dropped']:,} features and {facts['items_dropped']:,} items were left out). Check the "
-            "column, vocabulary=, min_items= and max_features=."
+            f"column, vocabulary=, min_items= and max_features=.{words}"
         )
 
 
@@ -112,13 +113,14 @@ def _refuse_cells(X: sp.csr_matrix, wrong: np.ndarray, what: str) -> None:
 
 
 def facts_of(X: sp.csr_matrix, side: Columns) -> dict[str, Any]:
-    times = side.get("times")
+    times, ids = side.get("times"), side.get("ids")
     return {
         "rows": X.shape[0],
         "features": X.shape[1],
         "non_zeros": int(X.nnz),
         "empty_rows": int((np.diff(X.indptr) == 0).sum()),
         "missing_times": 0 if times is None else int(np.isnan(times).sum()),
+        "missing_ids": 0 if ids is None else sum(id_ is None for id_ in ids),
     }
 
 
@@ -133,7 +135,13 @@ def report(dataset: Dataset) -> None:
         "items_dropped": "items were left out, having too many features (max_features)",
         "unknown_features": "features of items are not in the vocabulary and were ignored",
         "missing_times": "items have no time",
+        "missing_ids": "items have no id",
     }
+    if dataset.recipe.shape == "numeric":
+        del reported["empty_rows"]  # a row of zeros is a measurement like others
     for fact, words in reported.items():
         if facts.get(fact):
             message(f"{facts[fact]:,} {words}")
+    delimiter = dataset.recipe.delimiter if dataset.recipe.shape == "delimited" else None
+    if delimiter and len(dataset) > 1 and dataset.X.nnz and np.diff(dataset.X.indptr).max() == 1:
+        message(f"{delimiter!r} cuts no value of column {dataset.recipe.features!r}: each is one feature")

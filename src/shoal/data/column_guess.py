@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shoal.data.feature_layout import find_layout
+from shoal.data.near_numbers import nearly_numbers
 from shoal.data.read_options import BARE_LINES, ROLES
 from shoal.data.recipe import Recipe
 from shoal.data.table import Table, listed
@@ -114,7 +115,8 @@ def _choose_numbers(table: Table, choice: ColumnChoice) -> None:
     taken = _taken(recipe)
     found = table.holds_numbers(name for name in table.columns if name not in taken)
     if not found:
-        raise MissingColumn(f"{table.name} has no column of numbers. It has: {listed(table.columns)}.")
+        near = nearly_numbers(table, [name for name in table.columns if name not in taken])
+        raise MissingColumn(f"{table.name} has no column of numbers.{near} It has: {listed(table.columns)}.")
     choice.recipe = replace(recipe, numeric=tuple(found))
     choice.guess(f"{len(found):,} columns of numbers are taken as features: {listed(found, 8)}")
 
@@ -142,10 +144,11 @@ def _guess_content(table: Table, choice: ColumnChoice) -> None:
         choice.guess(f"text is taken from column {found!r} (pass text= or features= to choose another)")
         return
     numbers = table.holds_numbers(name for name in free if name.lower() not in ITEM_NAMES)
-    offer = f" Columns of numbers ({listed(numbers, 5)}) are used with numeric=True."
+    offer = f" Columns of numbers ({listed(numbers, 5)}) are used with numeric=True." if numbers else ""
+    offer = offer or nearly_numbers(table, free)
     raise MissingColumn(
         f"{table.name} does not show which column describes the items. Pass features= (a list or delimited column), "
-        f"feature= (one per row) or text=.{offer if numbers else ''} It has: {listed(table.columns)}."
+        f"feature= (one per row) or text=.{offer} It has: {listed(table.columns)}."
     )
 
 

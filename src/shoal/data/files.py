@@ -31,6 +31,17 @@ FORMATS = {
     ".libsvm": "svmlight",
 }
 PACKED = {".gz": "gzip", ".zst": "zstd", ".xz": "xz"}
+PACKED_STARTS = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\xfd7zXZ\x00": ".xz"}
+# What files of other kinds begin with, and what to do with them.
+OTHER_STARTS = {
+    b"PAR1": "a Parquet file: pass format='parquet', or let its name end in .parquet",
+    b"PK\x03\x04": "a spreadsheet or a zip archive: save the sheet as CSV, or unpack it first",
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet: save the sheet as CSV first",
+    b"SQLite format 3": "an SQLite database: export the table as CSV first",
+    b"%PDF": "a PDF document: take the text out first",
+    b"\x93NUMPY": "a numpy array: pass numpy.load(path), or save it with scipy.sparse.save_npz",
+    **{start: f"packed: let its name end in {suffix}" for start, suffix in PACKED_STARTS.items()},
+}
 HEAD_BYTES = 1 << 20
 CHUNK_BYTES = 1 << 20
 # Text that packs better than this is no text that anybody wrote: a small file made to fill memory or disk.
@@ -58,7 +69,7 @@ def find_files(source: str, spool: Path, format: str | None = None, encoding: st
     """
     check_encoding(encoding)
     if source == "-":
-        paths, name = [_spooled(getattr(sys.stdin, "buffer", sys.stdin), spool, "")], "standard input"
+        paths, name = [spooled(getattr(sys.stdin, "buffer", sys.stdin), spool, "")], "standard input"
     else:
         paths, name = _expand(source), shown(source)
     folders = _folder_columns(paths, source)
@@ -85,7 +96,9 @@ def head(path: str, n_bytes: int = HEAD_BYTES) -> bytes:
         with _open_unpacked(path) as stream:
             return bytes(stream.read(n_bytes))
     except (OSError, lzma.LZMAError, EOFError) as error:
-        raise BadSource(f"{shown(path)} cannot be read: {error}") from None
+        if not _is_packed(path):
+            raise BadSource(f"{shown(path)} cannot be read: {error}") from None
+        raise not_unpacked(path, error) from None
 
 
 def shown(path: str) -> str:
@@ -95,6 +108,14 @@ def shown(path: str) -> str:
     'caf\\\\xe9.csv'
     """
     return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
+def not_unpacked(path: str, error: Exception) -> BadSource:
+    suffix = Path(path).suffix
+    return BadSource(
+        f"{shown(path)} cannot be unpacked ({error}). It is cut off or damaged: fetch it again; or it is not packed: "
+        f"let its name end without {suffix}."
+    )
 
 
 def not_utf8(path: str, what: str) -> BadSource:
@@ -169,7 +190,7 @@ def _regular(path: str, spool: Path) -> str:
         mode = file.stat().st_mode
         if stat.S_ISFIFO(mode) or stat.S_ISCHR(mode) or stat.S_ISSOCK(mode):
             with open(path, "rb") as stream:
-                return _spooled(stream, spool, file.suffix)
+                return spooled(stream, spool, file.suffix)
     except OSError as error:
         raise BadSource(f"{shown(path)} cannot be read: {error.strerror or error}.") from None
     if not stat.S_ISREG(mode):
@@ -195,7 +216,7 @@ def _readable_name(path: str, spool: Path, number: int) -> str:
     return path
 
 
-def _spooled(stream: Any, spool: Path, suffix: str) -> str:
+def spooled(stream: Any, spool: Path, suffix: str) -> str:
     """What can be read only once, as a file on disk: a table may need two passes."""
     plain = spool / f"pipe{len(list(spool.iterdir()))}{suffix}"
     with open(plain, "wb") as out:
@@ -204,8 +225,7 @@ def _spooled(stream: Any, spool: Path, suffix: str) -> str:
         magic = back.read(6)
     if not magic:
         raise BadSource("standard input or the pipe is empty (0 bytes). A table needs a header or at least one row.")
-    packed = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"\xfd7zXZ\x00": ".xz"}
-    for first, packing in packed.items():
+    for first, packing in PACKED_STARTS.items():
         if magic.startswith(first) and suffix != packing:
             return str(plain.rename(plain.with_name(plain.name + packing)))
     return str(plain)
@@ -253,6 +273,12 @@ def _refuse_binary(first: bytes, name: str) -> None:
             f"{name} is UTF-16 text. Say so with encoding='utf-16', or convert "
             "it first: iconv -f UTF-16 -t UTF-8 FILE > NEW."
         )
+    for start, advice in OTHER_STARTS.items():
+        if first.startswith(start):
+            raise BadSource(f"{name} is {advice}.")
+    text = first[:200].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if text.startswith((b"<!doctype html", b"<html")):
+        raise BadSource(f"{name} is a web page, perhaps the message of a failed download, and not a table.")
     at = first.find(b"\0")
     if at >= 0:
         raise BadSource(

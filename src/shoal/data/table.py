@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from shoal.data.connection import connect
 from shoal.data.csv_dialect import csv_dialect
-from shoal.data.files import Files, most_unpacked, not_utf8, too_large
+from shoal.data.files import Files, most_unpacked, not_unpacked, not_utf8, too_large
 from shoal.data.query import checked_query, missing_file_hint
 from shoal.data.sql import csv_scan, json_scan, literal, parquet_scan, quoted, text_list
 from shoal.data.times import unit_of_numbers
@@ -24,8 +24,9 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 32_768
 MEGABYTES_PER_THREAD = 125  # the least DuckDB advises
-NUMBERS = re.compile(r"^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DECIMAL.*)$")
+NUMBERS = re.compile(r"^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|REAL|DECIMAL.*|BOOLEAN)$")
 MOMENTS = re.compile(r"^(DATE|TIMESTAMP.*)$")
+NOT_FOR_USERS = re.compile(r"^\s*(\*|Possible|(file|delimiter) =)")  # DuckDB's advice on its own options
 NUMBER_TEXT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 
 
@@ -359,8 +360,10 @@ class Table:
         known = type(error).__module__.startswith(("duckdb", "_duckdb", "pyarrow")) or isinstance(error, OSError)
         if isinstance(error, BadInput | BadSource) or not known:
             return error
-        lines = [line for line in str(error).splitlines() if line.strip() and "Possible" not in line]
-        said = " ".join(lines[:4])[:500]
+        lines = [line for line in str(error).splitlines() if line.strip() and not NOT_FOR_USERS.match(line)]
+        said = " ".join(line if len(line) <= 120 else line[:100] + " ..." for line in lines[:4])
+        if self.files is not None and self.files.is_packed and "ompressed" in said:
+            return not_unpacked(self.files.paths[0], error)
         if "OutOfMemory" in type(error).__name__:
             advice = "Give it more (memory_mb= of read_batches; 200 or more is advised), or fewer columns."
             return BadSource(f"{self.name} needs more memory than DuckDB may hold: {lines[0]} {advice}")
@@ -369,7 +372,7 @@ class Table:
         kind = BadInput if "Conversion" in type(error).__name__ or "JSON transform" in said else BadSource
         if said.startswith("Invalid Input Error: column '"):
             kind, said = BadInput, said.removeprefix("Invalid Input Error: ")
-        return kind(f"{self.name} cannot be read: {said}")
+        return kind(f"{self.name} cannot be read: {said.removeprefix('Invalid Input Error: ')}")
 
     def limit_memory(self, megabytes: int) -> None:
         """What DuckDB may hold before it spills to disk; each of its threads needs a share to work in."""

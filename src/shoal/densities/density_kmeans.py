@@ -13,6 +13,7 @@ from shoal.base import (
     Roster,
     Rows,
     TopFeatures,
+    check_int,
     storable,
     transaction,
     validate_rows,
@@ -182,7 +183,7 @@ class DensityKMeans(CenterEstimator):
             self._learn_transform(family, X, weights)
             X = self._transformed(family, X)
             blocks = blocks_of(family, self.direction, X, weights)
-            passed_over = partitions.blocks_in(given, self, family) if isinstance(given, Partitions) else blocks
+            passed_over: Any = partitions.blocks_in(given, self, family) if isinstance(given, Partitions) else blocks
             n_init = self.n_init if isinstance(self.init, str) else 1
             runs = [
                 lloyd(
@@ -301,7 +302,7 @@ class DensityKMeans(CenterEstimator):
         center = self.cluster_centers_[self.roster_.row_of(cluster)]
         spread = self.cluster_centers_.std(0)
         unusual = np.abs(center - self.cluster_centers_.mean(0)) / np.where(spread > 0, spread, 1)
-        order = np.argsort(-unusual, kind="stable")[:n]
+        order = np.argsort(-unusual, kind="stable")[: check_int("n", n, minimum=0)]
         return TopFeatures(order, center[order], "parameter of the center", levels=np.ones(order.size, dtype=bool))
 
     # --- editing and combining ----------------------------------------------------------------------------------------
@@ -338,7 +339,7 @@ class DensityKMeans(CenterEstimator):
 
     def _validated(self, family: Family, X: Any, mode: Any) -> tuple[Rows, np.ndarray]:
         """Rows of parameters in the layout of the family, dense."""
-        rows = validate_rows(self, X, mode=mode)
+        rows = validate_rows(self, X, mode=mode, measurements=True)
         if rows.matrix.shape[0] * rows.matrix.shape[1] > MOST_NUMBERS:
             raise BadInput(
                 f"X has {rows.matrix.shape[0]:,} x {rows.matrix.shape[1]:,} columns, which are made dense here. A wide "

@@ -27,10 +27,8 @@ MOST_STEPS_TO_SPLIT = 100
 
 def merge_clusters(model: Any, clusters: Any, into: int) -> None:
     """Average the centers of some clusters by weight; the ids of the others end."""
-    gone = [int(id_) for id_ in np.unique(np.atleast_1d(np.asarray(clusters, dtype=np.int64))) if id_ != into]
-    places = [model.roster_.row_of(int(id_)) for id_ in (into, *gone)]
-    if not gone:
-        raise BadInput(f"there is nothing to merge into cluster {into} but itself; name other clusters.")
+    gone = model.roster_.to_merge(clusters, into)
+    places = [model.roster_.row_of(id_) for id_ in (into, *gone)]
     family, masses = _family(model), model.masses_
     centers = model._centers(family)
     weights = masses[places] if masses[places].any() else np.ones(len(places))

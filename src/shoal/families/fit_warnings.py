@@ -68,6 +68,6 @@ def shared_features(family: Any, stats: Any, bound: int) -> np.ndarray | None:
         return None
     per_row = np.asarray(stats.sums.sum(axis=0)).ravel() / max(int(stats.size.sum()), 1)
     shared = np.flatnonzero(per_row >= SHARED)
-    if per_row[shared].sum() < MUCH * per_row.sum():
+    if not shared.size or per_row[shared].sum() < MUCH * per_row.sum():
         return None
     return np.asarray(shared[np.argsort(-per_row[shared], kind="stable")])

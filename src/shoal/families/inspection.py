@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import TopFeatures, check_real
+from shoal.base import TopFeatures, check_int, check_real
 from shoal.errors import BadInput
 from shoal.families import statistics
 from shoal.families.consensus import consensus
@@ -92,7 +92,7 @@ class FittedMixture(EstimatedMixture):
         """The features that set the cluster apart: mean times log ratio to the mean over all rows, largest first."""
         check_is_fitted(self)
         row = self.roster_.row_of(cluster)
-        return top_features_of(self.family_, self.stats_, row, n)
+        return top_features_of(self.family_, self.stats_, row, check_int("n", n, minimum=0))
 
     def typicality(self) -> np.ndarray | None:
         """How much better its cluster explains a fitted row than an empty one does, in nats per unit of its length."""

@@ -11,13 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Assignment, Estimator, Roster, Rows, check_int, check_random_state, validate_rows
 from shoal.families.distributions.counts import Best
+from shoal.families.distributions.gaussian import Gaussian
 from shoal.families.distributions.registry import COUNTS, family_class, table_families
 from shoal.families.distributions.table import TableFamily, TableRows
 from shoal.families.hierarchy import Hierarchy
 from shoal.families.statistics import Model
 from shoal.families.stored_state import check_state
+from shoal.row_sources import Mode
 from shoal.threads import ordered_map, row_blocks
-from shoal.validation import Mode
 
 BLOCK_ROWS, BLOCK_SCORES = 1024, 4_000_000
 
@@ -120,7 +121,8 @@ class ScoringMixture(Estimator):
     def _validated(self, X: Any, *, mode: Mode) -> Rows:
         kind = family_class(self.family, self.covariance)
         if kind is not TableFamily:
-            return validate_rows(self, X, mode=mode, nonnegative=kind.nonnegative)
+            is_gaussian = issubclass(kind, Gaussian)
+            return validate_rows(self, X, mode=mode, nonnegative=kind.nonnegative, measurements=is_gaussian)
         if isinstance(X, TableRows):
             rows = X
         elif mode == "fit" or not hasattr(self, "family_"):

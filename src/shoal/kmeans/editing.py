@@ -22,10 +22,8 @@ MOST_STEPS_TO_SPLIT = 100
 
 def merge_clusters(model: Any, clusters: Any, into: int) -> None:
     """One center for several clusters: the mean of all their rows; the ids of the others end."""
-    gone = [int(id_) for id_ in np.unique(np.atleast_1d(np.asarray(clusters, dtype=np.int64))) if id_ != into]
-    places = [model.roster_.row_of(int(id_)) for id_ in (into, *gone)]
-    if not gone:
-        raise BadInput(f"there is nothing to merge into cluster {into} but itself; name other clusters.")
+    gone = model.roster_.to_merge(clusters, into)
+    places = [model.roster_.row_of(id_) for id_ in (into, *gone)]
     masses, lengths = model.masses_[places], model.mean_lengths_[places]
     if not masses.any():  # no rows behind them yet: every center counts the same
         masses, lengths = np.ones(len(places)), np.ones(len(places))

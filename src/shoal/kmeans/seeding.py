@@ -47,6 +47,8 @@ def require_distinct_rows(blocks: list[Block], n_clusters: int, n_threads: int |
         raise BadInput("every sample weight is zero: there is nothing to cluster. Give some row a weight above 0.")
     step = partial(distinct_keys, n_threads=inner_threads(blocks, n_threads))
     keys, n_rows = fold(blocks, step, merge_keys, n_clusters, n_threads=n_threads).stats
+    if not keys.size:
+        raise BadInput(f"all {n_rows} rows of X are empty (n_samples={n_rows}): there is nothing to cluster.")
     if keys.size < n_clusters:
         raise BadInput(
             f"n_clusters={n_clusters} is more than the {keys.size} distinct rows of X (n_samples={n_rows}, "

@@ -14,6 +14,7 @@ from shoal.base import (
     CenterEstimator,
     Roster,
     TopFeatures,
+    check_int,
     storable,
     transaction,
     validate_rows,
@@ -264,7 +265,7 @@ class SphericalKMeans(CenterEstimator):
         """The heaviest features of the center with this id."""
         check_is_fitted(self, "cluster_centers_")
         center = self.cluster_centers_[self.roster_.row_of(cluster)]
-        heaviest = np.lexsort((center.indices, -center.data))[:n]
+        heaviest = np.lexsort((center.indices, -center.data))[: check_int("n", n, minimum=0)]
         return TopFeatures(center.indices[heaviest], center.data[heaviest], "weight in the center")
 
     def typicality(self) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -16,11 +17,22 @@ def live_slots(stream: Stream, cluster: int) -> np.ndarray:
     """The slots of a story's live arrival clusters."""
     state = stream.state
     stories = stream.stories.roots(state.clusters.record.id[state.live])
-    found = state.live[stories == cluster]
+    found = state.live[stories == cluster] if isinstance(cluster, Integral) else state.live[:0]
     if not found.size:
         n = np.unique(stories).size
-        raise BadInput(f"no live cluster has id {cluster}; {n} are live. A retired one can be revived.")
+        raise BadInput(f"no live cluster has id {cluster!r}; {n} are live. A retired one can be revived.")
     return np.asarray(found)
+
+
+def stories_to_merge(stream: Stream, clusters: Any, into: int) -> list[int]:
+    """The distinct ids of ``clusters`` but for ``into``; all must be live, and one at least be left."""
+    asked = np.atleast_1d(np.asarray(clusters)).tolist()
+    for cluster in (*asked, into):
+        live_slots(stream, cluster)
+    gone = [cluster for cluster in dict.fromkeys(asked) if cluster != into]
+    if not gone:
+        raise BadInput(f"there is nothing to merge into cluster {into} but itself; name other clusters.")
+    return gone
 
 
 def merge_stories(stream: Stream, gone: int, into: int) -> None:

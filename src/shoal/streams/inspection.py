@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Assignment, Estimator, TopFeatures, check_real
+from shoal.base import Assignment, Estimator, TopFeatures, check_int, check_real
 from shoal.data.log_tokens import template_of
 from shoal.errors import BadInput
 from shoal.streams.arrivals import Forecast, Rates, rates_of_stories
@@ -246,7 +246,8 @@ class FittedStream(Estimator):
     def top_features(self, cluster: int, n: int = 10) -> TopFeatures:
         """The features that set a cluster, live or retired, apart from the background."""
         check_is_fitted(self, "stream_")
-        return cluster_view.top_features(self.stream_, int(cluster), n)
+        cluster, n = check_int("cluster", cluster, minimum=0), check_int("n", n, minimum=0)
+        return cluster_view.top_features(self.stream_, cluster, n)
 
     def cluster_title(self, cluster: int) -> str | None:
         """The template of a cluster of log lines ('Received block <*> of size <*>'); None for other messages."""

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Roster, Rows, storable, transaction
+from shoal.base import Roster, Rows, check_int, storable, transaction
 from shoal.progress import Monitor
 from shoal.streams import editing
 from shoal.streams.evidence import Evidence
@@ -270,9 +270,7 @@ class TimeSensitiveMixture(FittedStream):
     def merge_clusters(self, clusters: Any, into: int) -> int:
         """The messages of ``clusters`` (one id or several) belong to the cluster ``into`` from now on."""
         check_is_fitted(self, "stream_")
-        gone = [int(each) for each in np.atleast_1d(np.asarray(clusters, dtype=np.int64))]
-        for cluster in (*gone, int(into)):
-            editing.live_slots(self.stream_, cluster)
+        gone = editing.stories_to_merge(self.stream_, clusters, into)
         for cluster in gone:
             editing.merge_stories(self.stream_, cluster, int(into))
         self.roster_.merge(gone, int(into), at=self.stream_.now)
@@ -286,7 +284,7 @@ class TimeSensitiveMixture(FittedStream):
         numbers = editing.numbers_of(items, self._fit_order() if stream.n_last == stream.n_seen else np.zeros(0, int),
                                      stream.n_seen - stream.n_last)  # fmt: skip
         with lock_of(self).learning():
-            fresh = editing.split_story(stream, int(cluster), numbers)
+            fresh = editing.split_story(stream, check_int("cluster", cluster, minimum=0), numbers)
         self.roster_.events.append({"kind": "split", "id": fresh, "into": int(cluster), "at": stream.now})
         self._update_roster()
         return fresh
@@ -294,21 +292,23 @@ class TimeSensitiveMixture(FittedStream):
     def pin_cluster(self, cluster: int, pinned: bool = True) -> None:
         """A pinned cluster is not retired, however long it is silent, and not merged by the model."""
         check_is_fitted(self, "stream_")
-        editing.pin(self.stream_, int(cluster), pinned)
-        self.roster_.pin(int(cluster), pinned, at=self.stream_.now)
+        cluster = check_int("cluster", cluster, minimum=0)
+        editing.pin(self.stream_, cluster, pinned)
+        self.roster_.pin(cluster, pinned, at=self.stream_.now)
 
     def name_cluster(self, cluster: int, name: str | None) -> None:
         """Give a cluster, live or retired, a name, which stays with its id; None takes the name away."""
         check_is_fitted(self, "stream_")
+        cluster = check_int("cluster", cluster, minimum=0)
         if cluster in self.cluster_ids_:
-            self.roster_.name(int(cluster), name, at=self.stream_.now)
+            self.roster_.name(cluster, name, at=self.stream_.now)
             return
         if cluster not in self.reported_cluster_ids():
-            self.roster_.row_of(int(cluster))
+            self.roster_.row_of(cluster)
         if name:
-            self.roster_.names[int(cluster)] = str(name)
+            self.roster_.names[cluster] = str(name)
         else:
-            self.roster_.names.pop(int(cluster), None)
+            self.roster_.names.pop(cluster, None)
 
     def revive(self, cluster: int) -> None:
         """Bring a retired cluster back under its old id, with its words, as if one of its messages had come now."""

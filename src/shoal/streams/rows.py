@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ SMALLEST_VALUE = 1e-130  # of the largest of a column: squares of its difference
 
 def read_rows(model: Estimator, X: Any, family: int, *, mode: Any) -> Rows:
     """``X`` as float64 CSR in the model's columns; with "partial_fit" more columns than before are welcome."""
-    rows = validate_rows(model, X, mode=mode, nonnegative=family != st.GAUSSIAN)
+    rows = validate_rows(model, X, mode=mode, nonnegative=family != st.GAUSSIAN, measurements=family == st.GAUSSIAN)
     if family == st.GAUSSIAN and mode == "fit":
         _refuse_tiny(rows.matrix)
     return rows._replace(matrix=_as_likelihood_asks(rows.matrix.astype(np.float64), family))
@@ -111,6 +111,8 @@ def read_one(message: Any, known: Any, n_features: int, family: int) -> tuple[sp
         if n_features and row.shape[1] != n_features:
             raise BadInput(f"learn_one got a row of {row.shape[1]} columns; this model has {n_features}.")
         return _as_likelihood_asks(row, family), None
+    if not isinstance(message, Iterable):
+        raise BadInput(f"learn_one got {message!r}; give a message's words, or its counts by word.")
     counts = dict(message) if isinstance(message, Mapping) else _count(message)
     if known is None and n_features:
         raise BadInput("this model was fitted on rows without names; give learn_one a row of numbers, not words.")
