@@ -14,8 +14,8 @@ def adjusted_mutual_information(a: Any, b: Any, *, outliers: str = "cluster") ->
     """Mutual information, corrected for chance: 1 if the clusterings are equal, 0 on average if they are independent.
 
     Unlike :func:`normalized_mutual_information`, it does not increase with the number of clusters. It is
-    ``(I - E[I]) / (mean(H(a), H(b)) - E[I])``, where the expectation is over all labels of the same sizes (Vinh, Epps and
-    Bailey, 2010). Its time is proportional to the number of labels of ``a`` times that of ``b``.
+    ``(I - E[I]) / (mean(H(a), H(b)) - E[I])``, where the expectation is over all labels of the same sizes (Vinh, Epps
+    and Bailey, 2010). Its time is proportional to the number of labels of ``a`` times that of ``b``.
 
     Parameters
     ----------

@@ -14,9 +14,9 @@ from shoal.metrics.tables import PairCounts, coded, pair_counts
 def owner_entropy(owners: Any, labels: Any, *, clutter: int | None = None, base: str = "nats") -> float:
     """Entropy of the clusters of an owner's items, averaged over items; smaller is better.
 
-    With N_a items of owner a distributed over clusters as p_a, it is ``(1/N) sum_a N_a H(p_a)``. Good clusters keep the items
-    of an owner together, but a single cluster also has the value 0: report it together with :func:`owner_information` and
-    :func:`effective_number_of_clusters`.
+    With N_a items of owner a distributed over clusters as p_a, it is ``(1/N) sum_a N_a H(p_a)``. Good clusters keep the
+    items of an owner together, but a single cluster also has the value 0: report it together with
+    :func:`owner_information` and :func:`effective_number_of_clusters`.
 
     Parameters
     ----------
@@ -25,7 +25,8 @@ def owner_entropy(owners: Any, labels: Any, *, clutter: int | None = None, base:
     labels : array-like of shape (n_items,)
         Cluster of each item.
     clutter : int, optional
-        Label of a cluster of unrelated items, which is left out. Items labelled -1 are one more cluster unless ``clutter=-1``.
+        Label of a cluster of unrelated items, which is left out. Items labelled -1 are one more cluster unless
+        ``clutter=-1``.
     base : {"nats", "bits"}
         Unit of the result.
 
@@ -54,7 +55,8 @@ def owner_information(owners: Any, labels: Any, *, clutter: int | None = None, b
     labels : array-like of shape (n_items,)
         Cluster of each item.
     clutter : int, optional
-        Label of a cluster of unrelated items, which is left out. Items labelled -1 are one more cluster unless ``clutter=-1``.
+        Label of a cluster of unrelated items, which is left out. Items labelled -1 are one more cluster unless
+        ``clutter=-1``.
     base : {"nats", "bits"}
         Unit of the result.
 

@@ -37,8 +37,8 @@ class PairROC(NamedTuple):
 def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str = "cluster") -> PairRates:
     """True and false positive rate over pairs of items.
 
-    A positive is a pair in one cluster. With soft memberships, that is a pair with ``sum_l r_il r_jl > threshold``. No n x n
-    array is made. A rate over no pairs is NaN.
+    A positive is a pair in one cluster. With soft memberships, that is a pair with ``sum_l r_il r_jl > threshold``. No
+    n x n array is made. A rate over no pairs is NaN.
 
     Parameters
     ----------
@@ -49,7 +49,8 @@ def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str
     threshold : float
         Smallest probability of a positive pair.
     outliers : {"cluster", "singletons", "drop"}
-        How unassigned items count. With memberships it applies to the truth only; an unassigned item has a row of zeros.
+        How unassigned items count. With memberships it applies to the truth only; an unassigned item has a row of
+        zeros.
 
     Examples
     --------
@@ -67,8 +68,8 @@ def pair_rates(truth: Any, labels: Any, *, threshold: float = 0.5, outliers: str
 def pair_roc(truth: Any, proba: Any, *, thresholds: Any = None, outliers: str = "cluster") -> PairROC:
     """The pair rates of soft memberships at several thresholds.
 
-    Exact, in bounded memory: pairs of items with nearly certain clusters are counted by a table; only pairs with an uncertain
-    item are visited.
+    Exact, in bounded memory: pairs of items with nearly certain clusters are counted by a table; only pairs with an
+    uncertain item are visited.
 
     Parameters
     ----------
@@ -107,8 +108,8 @@ def same_cluster_matrix(clustering: Any, *, max_items: int = 5000) -> np.ndarray
     Parameters
     ----------
     clustering : array-like
-        Labels of shape (n_items,), where an item labelled -1 is with itself only; samples of labels (whole numbers) of shape
-        (n_samples, n_items); or soft memberships (real numbers) of shape (n_items, n_clusters).
+        Labels of shape (n_items,), where an item labelled -1 is with itself only; samples of labels (whole numbers) of
+        shape (n_samples, n_items); or soft memberships (real numbers) of shape (n_items, n_clusters).
     max_items : int
         More items raise an error; :func:`pair_rates` and :func:`pair_roc` do not need the matrix.
 

@@ -116,7 +116,8 @@ def purity(truth: Any, labels: Any, *, outliers: str = "cluster") -> float:
 def b_cubed(truth: Any, labels: Any, *, outliers: str = "cluster") -> BCubed:
     """B-cubed precision, recall and F1, averaged over items.
 
-    Precision is the share of an item's cluster that has its true label; recall is the share of its true label that is in its cluster.
+    Precision is the share of an item's cluster that has its true label; recall is the share of its true label that is
+    in its cluster.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ from shoal.metrics.tables import is_sparse
 
 
 def recall_at(relevant: Any, ranked: Any, n: int, *, capped: bool = False) -> float:
-    """Recall at ``n``: the share of relevant features among the first ``n`` suggestions, averaged over queries that have any.
+    """Recall at ``n``: share of relevant features among the first ``n`` suggestions, averaged over queries with any.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ def recall_at(relevant: Any, ranked: Any, n: int, *, capped: bool = False) -> fl
 
 
 def ndcg_at(relevant: Any, ranked: Any, n: int) -> float:
-    """Normalized discounted cumulative gain at ``n``: hits have the weight 1 / log2(1 + rank), divided by the largest possible sum.
+    """Normalized discounted cumulative gain at ``n``, with the weight 1 / log2(1 + rank) of a hit.
 
     Parameters
     ----------
