@@ -301,10 +301,8 @@ class ExponentialFamilyMixture(FittedMixture):
     def merge_clusters(self, clusters: int | Iterable[int], into: int) -> ExponentialFamilyMixture:
         """The rows of ``clusters`` (one id or several) belong to the cluster ``into`` from now on."""
         check_is_fitted(self)
-        gone = [int(id_) for id_ in np.atleast_1d(np.asarray(clusters)) if id_ != into]
+        gone = self.roster_.to_merge(clusters, into)
         rows, target = [self.roster_.row_of(id_) for id_ in gone], self.roster_.row_of(into)
-        if not gone:
-            raise BadInput(f"cluster {into} cannot be merged into itself; name at least one other cluster.")
         with transaction(self):
             self.roster_.merge(gone, into)
             self.labels_ = np.where(np.isin(self.labels_, gone), into, self.labels_)
