@@ -14,11 +14,16 @@ NOT_SHOWN, MAINLINE, SIDEBAR = 0, 1, 2
 
 @dataclass(frozen=True)
 class PageLayout:
-    """How likely each place on the page is looked at, relative to the first mainline place.
+    """Probability that each position of the page is examined, relative to the first mainline position.
 
-    ``mainline`` holds one factor per mainline place and ``sidebar`` one per sidebar place. Where factors depend on how
-    many ads the mainline shows, give tables with one row for each number of mainline ads, 0 first.
+    Parameters
+    ----------
+    mainline, sidebar : array-like
+        One factor per position, or, if factors depend on the number of mainline ads, tables with one row for each
+        number of mainline ads, starting with 0.
 
+    Examples
+    --------
     >>> PageLayout().n_mainline, PageLayout().n_sidebar
     (4, 5)
     """
@@ -56,10 +61,22 @@ class PageLayout:
 
 @dataclass
 class Policy:
-    """Per keyword: the exponent of the click rate in the rank score, and the reserves of mainline and sidebar.
+    """Exponents and reserves of all keywords.
 
-    A bid ``b`` with estimated click rate ``c`` scores ``b * (c / reference_ctr) ** alpha``; reserves are scores, that
-    is cents per click at the reference click rate.
+    A bid ``b`` with estimated click rate ``c`` has the score ``b * (c / reference_ctr) ** alpha``. Reserves are scores,
+    that is, cents per click at the reference click rate.
+
+    Parameters
+    ----------
+    alpha : array of shape (n_keywords,)
+        Exponent of the click rate in the rank score.
+    reserve, sidebar_reserve : array of shape (n_keywords,)
+        Reserves of mainline and sidebar.
+
+    Examples
+    --------
+    >>> Policy.of(2, alpha=1.0, reserve=[20, 30], sidebar_reserve=5).reserve
+    array([20., 30.])
     """
 
     alpha: np.ndarray  # (n_keywords,)

@@ -25,11 +25,20 @@ class BaselinePolicy(NamedTuple):
 
 
 def baseline_policy(market: Market, *, tuning: str = WELL_TUNED, mainline_yield: float = 1.3) -> BaselinePolicy:
-    """The policy that a market would run by when bins of keywords have been tuned and bidders have answered.
+    """The policy of a simulated market after tuning of keyword bins and reactions of bidders.
 
-    It starts from one reserve for all that shows ``mainline_yield`` mainline ads per page view. Then keywords are
-    binned by their 95th percentile of the rank score, the best settings for the bins are chosen, bidders react, and so
-    on. "well tuned": 64 bins, exponent and reserve, three rounds. "coarse": 20 bins, reserves only, two rounds.
+    It starts from a single reserve that shows ``mainline_yield`` mainline ads per page view. Then keywords are binned
+    by their 95th percentile of the rank score, the best settings of the bins are chosen, bidders react, and this is
+    repeated.
+
+    Parameters
+    ----------
+    market : Market
+        The market.
+    tuning : {"well tuned", "coarse"}
+        "well tuned": 64 bins, exponent and reserve, three rounds. "coarse": 20 bins, reserves only, two rounds.
+    mainline_yield : float
+        Mainline ads per page view at the start.
     """
     n_bins, rounds, alphas = (64, 3, (0.6, 0.8, 1.0, 1.2, 1.5)) if tuning == WELL_TUNED else (20, 2, (1.0,))
     n = market.n_keywords

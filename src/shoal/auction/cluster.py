@@ -22,12 +22,20 @@ def density_model(n_clusters: int, *, method: str = "k-GMM", n_init: int = 3, ra
 def cluster_keywords(
     landscapes: Landscapes, n_clusters: int = 64, *, method: str = "k-GMM", random_state: int = 0
 ) -> np.ndarray:
-    """A cluster number for each keyword.
+    """Cluster keywords by their bid landscapes; returns a cluster number for each keyword.
 
-    "k-GMM" groups by the labelled mixture of mainline and sidebar bids, "k-Gauss" by one Gaussian of all shown bids,
-    both
-    under the Kullback-Leibler divergence; "k-means" by percentile ranks of five features; "k-bins" cuts the keywords at
-    equal-sized steps of their 95th percentile of the rank score; "random" is the floor for all of them.
+    Parameters
+    ----------
+    landscapes : Landscapes
+        Result of :func:`landscapes`.
+    n_clusters : int
+        Number of clusters.
+    method : {"k-GMM", "k-Gauss", "k-means", "k-bins", "random"}
+        "k-GMM": Kullback-Leibler divergence of the labelled mixture of mainline and sidebar bids. "k-Gauss": the same
+        with one Gaussian of all shown bids. "k-means": percentile ranks of five features. "k-bins": equal-sized bins of
+        the 95th percentile of the rank score. "random": a baseline.
+    random_state : int
+        Random seed.
     """
     n_keywords = landscapes.keywords.size
     n_clusters = min(n_clusters, n_keywords)

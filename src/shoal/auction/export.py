@@ -23,7 +23,15 @@ PRICES = ("reserve", "reserve_paper", "sidebar_reserve", "logged_reserve")
 
 
 def write_log(log: AuctionLog, folder: str | Path) -> Path:
-    """Write a log as bids.parquet, auctions.parquet, policy.parquet and log.json, as :func:`read_log` reads them."""
+    """Write a log as bids.parquet, auctions.parquet, policy.parquet and log.json, as read by :func:`read_log`.
+
+    Parameters
+    ----------
+    log : AuctionLog
+        The log.
+    folder : path
+        Output folder.
+    """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     bids = {
@@ -146,9 +154,22 @@ def export_plan(
     formats: Any = FORMATS,
     cents_per_unit: float = 1.0,
 ) -> list[Path]:
-    """Write the reserve table, the keyword map and the metadata; the files written.
+    """Write the reserve table, the keyword map and the metadata of a plan; returns the files.
 
-    Reserves are in cents, or in the unit of which ``cents_per_unit`` make one: 100 for dollars and euros.
+    Parameters
+    ----------
+    plan : Plan
+        Result of :func:`recommend`.
+    log : AuctionLog
+        The log of the plan.
+    table : ReplayTable
+        The replay of the log.
+    folder : path
+        Output folder.
+    formats : sequence of {"csv", "json", "parquet"}
+        Formats of the tables.
+    cents_per_unit : float
+        Unit of the reserves, in cents: 100 for dollars and euros.
     """
     unknown = set(formats) - set(FORMATS)
     if unknown:

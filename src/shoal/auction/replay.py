@@ -21,11 +21,18 @@ AUCTIONS_PER_BLOCK = 4_096
 
 @dataclass(frozen=True)
 class Settings:
-    """The candidate settings: every exponent with every reserve.
+    """The candidate settings of a replay: every exponent with every reserve.
 
-    Relative settings (the default) change each keyword's logged policy: ``alphas`` are added to its exponent and
-    ``reserves`` multiply its reserve, so that "leave as it is" is always among them. Absolute settings replace it.
+    Parameters
+    ----------
+    alphas, reserves : array
+        With ``is_relative``, added to the logged exponent and multiplied with the logged reserve of each keyword;
+        otherwise absolute values.
+    is_relative : bool
+        Whether settings are relative to the logged policy.
 
+    Examples
+    --------
     >>> settings = Settings.relative(n_reserves=3, span=0.5)
     >>> settings.n, settings.describe(settings.status_quo)
     (15, 'alpha +0, reserve x1')

@@ -61,6 +61,18 @@ def replay_blocks(blocks: Any, settings: Settings | None = None, **options: Any)
 
     Examples
     --------
+
+    Parameters
+    ----------
+    blocks : list or iterator of AuctionLog
+        Parts of a log.
+    settings : Settings, optional
+        Candidates; ``Settings.relative()`` if not given.
+    **options
+        Options of :func:`replay`.
+
+    Examples
+    --------
     >>> from shoal.auction import Market, baseline_policy
     >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
     >>> log = market.log(baseline_policy(market, tuning="coarse").policy)

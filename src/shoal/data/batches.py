@@ -40,23 +40,37 @@ def read_batches(
     options: ReadOptions | None = None,
     **more: Any,
 ) -> Iterator[Dataset]:
-    """Datasets of ``batch_rows`` items each, one after another; only one of them need be in memory.
+    """Read a source as a sequence of Datasets of ``batch_rows`` items, with one batch in memory at a time.
 
-    Columns and options are those of :func:`shoal.read` (by name, or as a :class:`ReadOptions`), and so are the
-    matrices, stacked. The vocabulary is
+    The matrices are those of :func:`shoal.read`. The vocabulary is
 
-    - fixed, when ``vocabulary`` or ``recipe`` is given: one pass over the source (two for tfidf without a recipe);
-    - found in a first pass and used in a second, when neither is given: every batch has the same columns;
-    - growing, with ``grow=True``: one pass, and each batch has the columns seen so far (``vocabulary``, if given, comes
-      first; with ``recipe``, its columns). There is no ``min_items`` then, and no tfidf but that of a recipe, since
-      both need to have seen everything; features that are new to a recipe weigh as much as its rarest.
+    - fixed, if ``vocabulary`` or ``recipe`` is given: one pass over the source (two for tfidf without a recipe);
+    - found in a first pass and used in a second, otherwise: every batch has the same columns;
+    - growing, with ``grow=True``: one pass, and each batch has the columns seen so far (after those of ``vocabulary``
+    or
+      ``recipe``). ``min_items`` is then not available, nor tfidf without a recipe, since both need all items; features
+      that are new to a recipe get the weight of its rarest feature.
 
-    Memory is that of a batch, the vocabulary, and what DuckDB may hold (``memory_mb`` at most), however large the file.
-    The rows of a long table are sorted by item, on disk where they do not fit, so its items come in that order and not
-    as first seen; its other columns are taken from its first row, as in ``read``. Its columns are in the order
-    of ``read``, unless ``min_items``, ``max_features`` or tfidf have whole items counted: then in that of the sorted
-    items. A matrix file is loaded whole and cut.
+    The rows of a long table are sorted by item, on disk if necessary, so items come in that order and not in the order
+    of their first row; other columns are taken from the first row, as in ``read``. Columns are in the order of
+    ``read``, except with ``min_items``, ``max_features`` or tfidf on a long table, where they are in the order of the
+    sorted items. A matrix file is loaded completely.
 
+    Parameters
+    ----------
+    source : path, glob, query or table
+        As in :func:`shoal.read`.
+    batch_rows : int
+        Items per batch.
+    grow : bool
+        Read in one pass, with columns added as features are found.
+    memory_mb : int
+        Memory limit of DuckDB.
+    options : ReadOptions, optional
+        Columns and options of :func:`shoal.read`, which may also be given by name.
+
+    Examples
+    --------
     >>> import pyarrow as pa, shoal
     >>> table = pa.table({"tags": [["a"], ["b", "a"], ["c"]]})
     >>> [batch.X.shape for batch in shoal.read_batches(table, features="tags", batch_rows=2)]

@@ -20,6 +20,13 @@ class Vocabulary:
     A million names of ten letters take about 35 MB, with no Python object each. The hash table is built when a name
     is first looked up, so a memory-mapped vocabulary costs nothing until then.
 
+    Parameters
+    ----------
+    strings : iterable of str, or Arrow array
+        Names in the order of the columns.
+
+    Examples
+    --------
     >>> vocabulary = Vocabulary(["cat", "dog"])
     >>> vocabulary[1], vocabulary.find(["dog", "cow"]).tolist(), "cat" in vocabulary
     ('dog', [1, -1], True)

@@ -17,11 +17,20 @@ if TYPE_CHECKING:
 def make_bernoulli_profiles(
     n_items: int = 10_000, *, n_clusters: int = 10, n_features: int = 100, random_state: Any = None
 ) -> Dataset:
-    """Rows of independent coin tosses, one coin for each cluster and feature.
+    """Generate rows of independent Bernoulli features, with one probability for each cluster and feature.
 
-    Cluster weights are uniform draws divided by their sum, and each coin's probability is uniform on (0, 1), so about
-    half of each row is set. The defaults are the paper's: 10,000 x 100 with 10 clusters.
+    Cluster weights are uniform draws divided by their sum; probabilities are uniform on (0, 1), so about half of each
+    row is set. The defaults are those of the paper: 10,000 x 100 with 10 clusters.
 
+    Parameters
+    ----------
+    n_items, n_clusters, n_features : int
+        Size of the data.
+    random_state : int, Generator or None
+        Random seed.
+
+    Examples
+    --------
     >>> ads = make_bernoulli_profiles(200, n_clusters=3, n_features=20, random_state=0)
     >>> ads.X.shape, np.unique(ads.labels).tolist()
     ((200, 20), [0, 1, 2])

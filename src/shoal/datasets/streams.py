@@ -27,20 +27,42 @@ def make_threads(
     zipf: float = 0.0,
     random_state: Any = None,
 ) -> Dataset:
-    """Messages drawn from the time-sensitive Dirichlet process mixture itself.
+    """Generate messages from the time-sensitive Dirichlet process mixture.
 
-    Messages arrive as a Poisson process. Each joins an earlier message's thread with weight ``exp(-decay * age)``, or
-    starts a new one with weight ``concentration``. A thread's words follow a Dirichlet whose parameters sum to
-    ``prior * n_features``: equal ones, or falling as a Zipf law with exponent ``zipf``. The defaults are the paper's
-    hard case; ``length=50`` is its easy one. ``decay=0`` is the ordinary Dirichlet process.
+    Messages arrive as a Poisson process. Each joins the thread of an earlier message with weight ``exp(-decay * age)``,
+    or starts a new one with weight ``concentration``. The words of a thread follow a Dirichlet whose parameters sum to
+    ``prior * n_features``. The defaults are the paper's hard case; ``length=50`` is its easy one. ``decay=0`` is the
+    ordinary Dirichlet process. ``times`` are seconds since the start, in order; ``labels`` number the threads in order
+    of birth.
 
-    A stream of short messages has many words and a small prior, as here; a million of them take seconds:
+    Parameters
+    ----------
+    n_items : int
+        Number of messages.
+    n_features : int
+        Number of words in the vocabulary.
+    length : int
+        Words per message.
+    arrival_rate : float
+        Messages per second.
+    decay : float
+        Decay rate of the weight of earlier messages.
+    concentration : float
+        Weight of a new thread.
+    prior : float
+        Mean of the parameters of the Dirichlet.
+    zipf : float
+        Exponent of the Zipf law of these parameters; 0 for equal ones.
+    random_state : int, Generator or None
+        Random seed.
+
+    Examples
+    --------
+    A stream of short messages from a large vocabulary:
 
     >>> chat = make_threads(1000, n_features=20_000, length=8, arrival_rate=10, prior=0.001, zipf=1.05, random_state=0)
     >>> chat.X.shape, bool((np.diff(chat.times) >= 0).all()), float(chat.X.sum(axis=1).max())
     ((1000, 20000), True, 8.0)
-
-    ``times`` are seconds since the start, in order; ``labels`` number the threads in order of birth.
     """
     require_at_least(0, n_items=n_items, decay=decay, zipf=zipf)
     require_at_least(1, n_features=n_features, length=length)

@@ -40,15 +40,33 @@ def make_zipf_topics(
     counts: bool = True,
     random_state: Any = None,
 ) -> Dataset:
-    """Documents of common words with some topic words mixed in.
+    """Generate documents of common words with some topic words.
 
-    A document has about ``length`` words (Poisson, 10 at least). A share ``topic_share`` of them comes from the
-    ``words_per_topic`` words of its cluster, the rest from one Zipf background with exponent ``zipf``. Topic words are
-    spread log-uniformly over all but the 50 most frequent ranks. Cluster sizes are even, or fall as a power ``skew``
-    of their number. ``counts=False`` gives 1 for each word present. Repeated words share an entry, so a row stores
-    somewhat fewer than ``length`` numbers (about 85 of 100). A million documents over seven million words take well
-    under a minute and two gigabytes.
+    Topic words are spread log-uniformly over all but the 50 most frequent ranks. Repeated words share an entry, so a
+    row stores about 85 % of ``length`` numbers. A million documents over seven million words take less than a minute
+    and two gigabytes.
 
+    Parameters
+    ----------
+    n_items, n_features, n_clusters : int
+        Numbers of documents, words and clusters.
+    length : float
+        Mean number of words of a document (Poisson, 10 at least).
+    topic_share : float
+        Share of words from the cluster; the others are from a Zipf background.
+    words_per_topic : int
+        Words of a cluster.
+    zipf : float
+        Exponent of the background.
+    skew : float
+        Exponent of the cluster sizes; 0 for equal sizes.
+    counts : bool
+        False gives 1 for each word present.
+    random_state : int, Generator or None
+        Random seed.
+
+    Examples
+    --------
     >>> documents = make_zipf_topics(500, n_features=2000, n_clusters=5, random_state=0)
     >>> documents.X.shape, documents.X.dtype, np.unique(documents.labels).tolist()
     ((500, 2000), dtype('float32'), [0, 1, 2, 3, 4])
@@ -80,13 +98,31 @@ def make_zipf_ads(
     zipf: float = 1.05,
     random_state: Any = None,
 ) -> Dataset:
-    """Advertisements, each a set of keywords, written by advertisers who mostly stay with one subject.
+    """Generate advertisements, each a set of keywords, of advertisers who mostly have one subject.
 
-    An ad has about ``keywords_per_item`` different keywords, one at least; a share ``topic_share`` of them from its
-    cluster, the rest from a Zipf background. Advertisers (``owners``; one for every 25 ads unless told) differ
-    greatly in size. Each has a home cluster for a share ``loyalty`` of its ads; the others are spread over three more.
-    A share ``clutter_share`` of ads has unrelated keywords only and is labelled -1.
+    Parameters
+    ----------
+    n_items, n_features, n_clusters : int
+        Numbers of ads, keywords and clusters.
+    keywords_per_item : float
+        Mean number of distinct keywords of an ad, which is 1 or more.
+    n_owners : int, optional
+        Number of advertisers, of very different sizes; default: one for every 25 ads.
+    loyalty : float
+        Share of an advertiser's ads in its main cluster; the others are in three more.
+    topic_share : float
+        Share of keywords from the cluster; the others are from a Zipf background.
+    words_per_topic : int
+        Keywords of a cluster.
+    clutter_share : float
+        Share of ads with unrelated keywords only, labelled -1.
+    zipf : float
+        Exponent of the background.
+    random_state : int, Generator or None
+        Random seed.
 
+    Examples
+    --------
     >>> ads = make_zipf_ads(1000, n_features=300, n_clusters=4, clutter_share=0.1, random_state=0)
     >>> ads.X.shape, float(ads.X.max()), np.unique(ads.labels).tolist(), len(np.unique(ads.owners))
     ((1000, 300), 1.0, [-1, 0, 1, 2, 3], 40)

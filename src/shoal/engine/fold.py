@@ -40,7 +40,14 @@ _engine: ContextVar[Engine | None] = ContextVar("shoal_engine", default=None)
 
 
 def current() -> Engine:
-    """The engine in use: threads, unless :func:`using` chose another."""
+    """The engine in use: threads, unless :func:`using` selected another.
+
+    Examples
+    --------
+    >>> import shoal
+    >>> type(shoal.engine.current()).__name__
+    'Threads'
+    """
     from shoal.engine.threads import Threads
 
     return _engine.get() or Threads()
@@ -83,7 +90,19 @@ def learning(estimator: Any) -> Iterator[None]:
 
 
 def engine_of(engine: Any) -> Engine:
-    """The engine that ``engine=`` names."""
+    """The engine for a value of ``engine=``.
+
+    Parameters
+    ----------
+    engine : Engine, str or distributed.Client
+        As in :func:`using`.
+
+    Examples
+    --------
+    >>> import shoal
+    >>> type(shoal.engine.engine_of("threads")).__name__
+    'Threads'
+    """
     from shoal.engine.threads import Threads
 
     if engine is None or engine == "threads":

@@ -9,11 +9,18 @@ Stats = TypeVar("Stats")
 
 
 class Tree(Generic[Stats]):
-    """Merges what is added, in order, pairwise: (0 1) (2 3), then ((0 1) (2 3)), and so on.
+    """Merges statistics in order, pairwise: (0 1) (2 3), then ((0 1) (2 3)), and so on.
 
-    Floating-point sums depend on the order of their terms. Here the order is fixed by the number of blocks, so the
-    result is the same to the last bit on any number of workers. At most log2(blocks) + 1 partial results are kept.
+    Floating-point sums depend on the order of their terms. Here the order depends only on the number of blocks, so
+    results are bitwise identical on any number of workers. At most log2(blocks) + 1 partial results are kept.
 
+    Parameters
+    ----------
+    merge : callable
+        ``merge(stats, stats) -> stats``.
+
+    Examples
+    --------
     >>> tree = Tree(lambda a, b: f"({a} {b})")
     >>> for block in range(5):
     ...     tree.add(block)

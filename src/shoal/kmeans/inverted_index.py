@@ -27,6 +27,16 @@ class InvertedIndex:
 
     Examples
     --------
+
+    Parameters
+    ----------
+    X : matrix or Dataset
+        Rows to index.
+    n_threads : int, optional
+        Threads to use; None means all cores.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> index = InvertedIndex(np.array([[1.0, 1, 0], [0, 2, 2], [0, 0, 3]]))
     >>> hits = index.top([0, 1, 1], n=2)

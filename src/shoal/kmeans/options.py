@@ -76,11 +76,22 @@ def given_centers(init: Any, n_clusters: int, rows: UnitRows) -> Centers:
 
 
 def memory_needed(n_rows: int, nnz: int, n_features: int, n_clusters: int, *, algorithm: str = "exact") -> int:
-    """Bytes that a fit will hold at most besides X itself, from sizes alone.
+    """Upper bound of the memory of a fit, in bytes and in addition to X.
 
-    The unit rows (8 bytes an entry, 12 while they are made), one number or two for each row and feature, the centers
-    and their index (never more entries than the rows have), and for ``wand`` the inverted index.
+    It consists of the unit rows (8 bytes per entry, 12 while they are made), one or two numbers per row and feature,
+    the centers and their index (never more entries than the rows have), and for ``wand`` the inverted index.
 
+    Parameters
+    ----------
+    n_rows, nnz, n_features : int
+        Size of X; ``nnz`` is the number of stored entries.
+    n_clusters : int
+        Number of clusters.
+    algorithm : {"exact", "sparse", "wand", "auto"}
+        Algorithm of the fit.
+
+    Examples
+    --------
     >>> memory_needed(1_000_000, 95_000_000, 7_000_000, 1000, algorithm="wand") / 1e9 < 6
     True
     """

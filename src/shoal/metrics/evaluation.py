@@ -21,10 +21,25 @@ def evaluate(
     base: str = "nats",
     outliers: str = "cluster",
 ) -> dict[str, float]:
-    """Every measure of ``labels`` against ``truth``, by name; with ``owners``, their entropy too.
+    """All measures of agreement between ``labels`` and ``truth``, by name.
 
-    ``vi`` and the entropies are in ``base``, nats or bits.
+    Parameters
+    ----------
+    truth : array-like of shape (n_items,)
+        True labels.
+    labels : array-like of shape (n_items,)
+        Labels of the clustering; -1 for unassigned items.
+    owners : array-like of shape (n_items,), optional
+        Owner of each item; adds the owner measures.
+    clutter : int, optional
+        Label of a cluster of unrelated items; see :func:`owner_entropy`.
+    base : {"nats", "bits"}
+        Unit of ``vi`` and of entropies.
+    outliers : {"cluster", "singletons", "drop"}
+        How unassigned items count: as one more cluster, as clusters of their own, or not at all.
 
+    Examples
+    --------
     >>> scores = evaluate(["a", "a", "b", "b"], [0, 0, 1, 2])
     >>> scores["items"], scores["classes"], scores["clusters"], round(scores["nmi"], 3), scores["purity"]
     (4, 2, 3, 0.8, 1.0)

@@ -31,11 +31,34 @@ def write_report(
     stability: np.ndarray | None = None,
     feature_names: Any = None,
 ) -> Path:
-    """Write a self-contained HTML page about a fitted model: no network is needed to read it.
+    """Write a self-contained HTML page about a fitted model.
 
-    ``dataset`` is the data the model was fitted on (for item names, life spans and the data summary);
-    ``timings`` are seconds by name, shown beside the parameters; ``stability`` is what :func:`shoal.cluster_stability`
-    found, for the cards; ``feature_names`` are those of a bare matrix. A pipeline that ends in a model names its own.
+    Parameters
+    ----------
+    path : path
+        File to write.
+    model : estimator
+        A fitted model, or a pipeline that ends in one.
+    dataset : Dataset, optional
+        The data of the fit, for item names, life spans and the summary of the data.
+    title : str
+        Heading of the page.
+    n_features, n_items : int
+        Features and items per card.
+    timings : dict of str to float, optional
+        Seconds by name, shown next to the parameters.
+    stability : array, optional
+        Result of :func:`shoal.cluster_stability`.
+    feature_names : sequence of str, optional
+        Names of the columns of a bare matrix.
+
+    Examples
+    --------
+    >>> import tempfile, shoal
+    >>> model = shoal.SphericalKMeans(2, random_state=0).fit([["a", "b"], ["a"], ["c", "d"], ["c"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_report(f"{folder}/clusters.html", model).name
+    'clusters.html'
     """
     model = named_model(model, feature_names)
     if not hasattr(model, "labels_"):

@@ -94,7 +94,16 @@ def require_token_beyond_localhost(host: str, tokens: Tokens) -> None:
 
 @contextlib.contextmanager
 def serving(app: Any, host: str = "127.0.0.1", port: int = 0) -> Iterator[str]:
-    """Serve an application from a thread; yields its URL. For notebooks and tests.
+    """Serve an application from a thread, and yield its URL; for notebooks and tests.
+
+    Parameters
+    ----------
+    app : application
+        Result of :func:`create_app`.
+    host : str
+        Address to listen on.
+    port : int
+        Port to listen on; 0 selects a free one.
 
     Examples
     --------

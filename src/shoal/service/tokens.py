@@ -20,7 +20,14 @@ def _digest(token: str) -> bytes:
 
 @dataclass(frozen=True)
 class Tokens:
-    """The tokens a service knows, kept as digests.
+    """The access tokens of a service, stored as digests.
+
+    Parameters
+    ----------
+    write, read : tuple of bytes
+        Digests of the tokens for writing (and reading), and for reading only; see ``Tokens.of``.
+    protect_reads : bool
+        Whether reading requires a token.
 
     Examples
     --------

@@ -40,6 +40,17 @@ def save(path: str | os.PathLike[str], model: Estimator, dataset: Any = None) ->
     was at ``path`` before stays until the new file is safely on disk. It is then replaced by renaming: so is a
     write-protected file, and a hard link keeps the old content.
 
+    Parameters
+    ----------
+    path : path
+        File to write; an existing one is replaced.
+    model : estimator
+        A fitted model.
+    dataset : Dataset, optional
+        The data of the fit, for its vocabulary, recipe and provenance.
+
+    Examples
+    --------
     >>> import tempfile, numpy as np
     >>> from shoal import SphericalKMeans, load, save
     >>> model = SphericalKMeans(2, random_state=0).fit(np.array([[1., 0], [2, 0], [0, 1], [0, 3]]))
@@ -98,7 +109,24 @@ def load(path: str | os.PathLike[str], *, in_memory: bool = False) -> Any:
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a model file holds, without reading its arrays: model, params, provenance, arrays, bytes."""
+    """Metadata of a model file, without reading its arrays: model, params, provenance, arrays, bytes.
+
+    Parameters
+    ----------
+    path : path
+        A model file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from shoal import SphericalKMeans, save
+    >>> model = SphericalKMeans(2, random_state=0).fit([[1.0, 0], [0, 1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/two.shoal", model)
+    ...     facts = describe(f"{folder}/two.shoal")
+    >>> facts["model"], facts["params"]["n_clusters"]
+    ('kmeans.SphericalKMeans', 2)
+    """
     with container.ModelFile(path) as file:
         header, n_bytes = file.header, file.n_bytes
     facts = _facts(header, path)

@@ -21,12 +21,19 @@ from shoal.errors import BadInput
 @storable
 @dataclass(frozen=True)
 class Evidence:
-    """A kind of evidence beside the words: who wrote, who is addressed, where.
+    """A kind of evidence in addition to words, such as the author or the recipients.
 
-    prefix : columns whose name starts so form the block.
-    weight : how much the block counts beside the words.
-    strength : pseudo-counts of the block's prior; small: a few names soon say much.
+    Parameters
+    ----------
+    prefix : str
+        Columns whose name starts with it form the block.
+    weight : float
+        Weight of the block's log likelihood relative to the words.
+    strength : float
+        Pseudo-counts of the block's prior; with a small value few names are strong evidence.
 
+    Examples
+    --------
     >>> Evidence("owner:", weight=2.0).prefix
     'owner:'
     """
@@ -58,6 +65,17 @@ def with_evidence(
 
     ``kinds`` maps a kind to what each row holds of it: one value, a list of values, or None.
 
+    Parameters
+    ----------
+    X : CSR matrix of shape (n_rows, n_words)
+        Words of each row.
+    vocabulary : iterable of str
+        Names of the columns of ``X``.
+    kinds : mapping
+        For each kind, the value of each row: one value, a list of values, or None.
+
+    Examples
+    --------
     >>> X = sp.csr_matrix(np.eye(2))
     >>> wider, names = with_evidence(X, ["hello", "bye"], {"owner": ["anna", None], "to": [["ben", "cy"], []]})
     >>> list(names), wider.toarray().astype(int).tolist()

@@ -26,8 +26,15 @@ SHORT = {"s": "second", "sec": "second", "min": "minute", "m": "minute", "h": "h
 
 
 def seconds(text: str) -> float:
-    """A duration in words as seconds, for clocks that tick in seconds (as ``Dataset.times`` do).
+    """A duration in words, in seconds.
 
+    Parameters
+    ----------
+    text : str
+        A number and a unit.
+
+    Examples
+    --------
     >>> seconds("6 hours"), seconds("1 week"), seconds("2h")
     (21600.0, 604800.0, 7200.0)
     """
@@ -59,7 +66,13 @@ class Waves(NamedTuple):
 
 
 class TimeKernel:
-    """What every kernel can do; see :class:`ExponentialKernel` for the usual choice."""
+    """Base class of time kernels; see :class:`ExponentialKernel` for the usual choice.
+
+    Examples
+    --------
+    >>> isinstance(ExponentialKernel(0.5), TimeKernel)
+    True
+    """
 
     def __call__(self, gaps: Any) -> np.ndarray:
         """The weight that is left after each of these gaps."""
@@ -113,11 +126,19 @@ def _learned() -> Any:
 @storable
 @dataclass(frozen=True)
 class ExponentialKernel(TimeKernel):
-    """``exp(-rate x)``: a message counts half after each half-life.
+    """``exp(-rate x)``: the weight of a message halves with each half-life.
 
-    Give a ``rate`` per unit of the clock, or a ``half_life`` in those units or in words (``"6 hours"``, for clocks in
-    seconds). With neither, the model learns the rate from the data.
+    With neither parameter, the model learns the rate from the data.
 
+    Parameters
+    ----------
+    rate : float, optional
+        Decay rate per unit of time.
+    half_life : float or str, optional
+        Half-life in units of time, or in words (``"6 hours"``) if times are in seconds.
+
+    Examples
+    --------
     >>> ExponentialKernel(0.5)([0, 1, 2]).round(3)
     array([1.   , 0.607, 0.368])
     >>> round(float(ExponentialKernel(half_life="1 day")(86400.0)), 3)
@@ -177,8 +198,17 @@ class StepKernel(TimeKernel):
 @storable
 @dataclass(frozen=True)
 class PowerKernel(TimeKernel):
-    """``(1 + x / scale) ** -exponent``: quick to fade at first, slow to be forgotten.
+    """``(1 + x / scale) ** -exponent``: fast decay at first, slow decay later.
 
+    Parameters
+    ----------
+    scale : float
+        Time after which decay follows the power law.
+    exponent : float
+        Exponent of the decay.
+
+    Examples
+    --------
     >>> PowerKernel(scale=2.0, exponent=1.0)([0, 2, 6])
     array([1.  , 0.5 , 0.25])
     """
@@ -209,10 +239,21 @@ class PowerKernel(TimeKernel):
 @storable
 @dataclass(frozen=True)
 class PeriodicKernel(TimeKernel):
-    """``exp(-rate x) exp(sharpness (cos(2 pi x / period) - 1))``: strong again after each whole period.
+    """``exp(-rate x) exp(sharpness (cos(2 pi x / period) - 1))``: large after each whole period.
 
-    For the weekly announcement: ``PeriodicKernel(period="1 week", rate=...)``.
+    For example, for weekly announcements: ``PeriodicKernel(period="1 week", rate=...)``.
 
+    Parameters
+    ----------
+    period : float or str
+        Length of a period.
+    rate : float
+        Decay rate per unit of time.
+    sharpness : float
+        Larger values give narrower peaks.
+
+    Examples
+    --------
     >>> PeriodicKernel(period=7.0, rate=0.01, sharpness=3.0)([0, 3.5, 7]).round(3)
     array([1.   , 0.002, 0.932])
     """
@@ -241,8 +282,17 @@ class PeriodicKernel(TimeKernel):
 @storable
 @dataclass(frozen=True)
 class SumKernel(TimeKernel):
-    """A weighted sum of kernels; write it ``fast + 0.1 * slow``.
+    """A weighted sum of kernels; also written ``fast + 0.1 * slow``.
 
+    Parameters
+    ----------
+    parts : list of TimeKernel
+        The kernels.
+    weights : list of float
+        The weight of each.
+
+    Examples
+    --------
     >>> kernel = ExponentialKernel(1.0) + 0.5 * StepKernel()
     >>> kernel([0.0, 100.0])
     array([1.5, 0.5])

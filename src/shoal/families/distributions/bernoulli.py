@@ -19,10 +19,21 @@ MOST_COMMON = 0.95  # the largest prior mean of a feature
 @storable
 @dataclass
 class Bernoulli(CountFamily):
-    """Beta(strength * mean_v, strength * (1 - mean_v)): the prior is worth ``strength`` items. Any value but 0 is a 1.
+    """Independent Bernoulli features with the prior Beta(strength * mean_v, strength * (1 - mean_v)).
 
-    phi(x) = x, theta = logit p, g(theta) = log(1 + exp(theta)).
+    Any value but 0 counts as 1. phi(x) = x, theta = logit p, g(theta) = log(1 + exp(theta)).
 
+    Parameters
+    ----------
+    mean : array of shape (n_features,)
+        Prior mean of each feature.
+    strength : float
+        Weight of the prior, in rows.
+    smoothing : float
+        Pseudo-count of every feature, whatever its mean.
+
+    Examples
+    --------
     >>> family = Bernoulli(mean=np.array([.5, .5]), strength=2.0)
     >>> stats = family.statistics(sp.csr_matrix([[1., 0], [1, 1]]), np.array([0, 0]), 1)
     >>> family.expected(stats, 0).tolist()  # (1 + 2) / (2 + 2), (1 + 1) / (2 + 2)

@@ -52,10 +52,23 @@ class GaussScorer(NamedTuple):
 @storable
 @dataclass
 class Gaussian:
-    """Normal-Gamma prior on coordinates that were centered and scaled by the whole data.
+    """Gaussian coordinates with independent Normal-Gamma priors.
 
-    phi(x) = (x, x^2), theta = (precision * mean, -precision / 2).
+    Coordinates are standardized by the whole data first. phi(x) = (x, x^2), theta = (precision * mean, -precision / 2).
 
+    Parameters
+    ----------
+    center, scale : array of shape (n_features,)
+        Location and scale of the data, by which rows are standardized.
+    kappa : float
+        Weight of the prior mean, in rows.
+    a, b : float
+        Shape and rate of the prior of the precision.
+    spherical : bool
+        One precision for all coordinates of a cluster.
+
+    Examples
+    --------
     >>> family = Gaussian.for_rows(np.array([[0.0], [1.0], [10.0], [11.0]]))
     >>> X = np.array([[0.0], [1.0], [10.0]])
     >>> stats = family.statistics(X, np.array([0, 0, 1]), 2)

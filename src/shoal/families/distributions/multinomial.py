@@ -17,10 +17,22 @@ from shoal.families.kernels.scores_kernels import MULTINOMIAL
 @storable
 @dataclass
 class Multinomial(CountFamily):
-    """Dirichlet prior with pseudo-counts b + s m_v: b for every word alike, s spread as the words of the whole corpus.
+    """Multinomial counts with a Dirichlet prior of pseudo-counts b + s m_v, where b is ``smoothing`` and s is
+    ``strength``.
 
     phi(x) = x, theta_v = log p_v, g(theta) = log sum_v exp(theta_v) for each token, which is 0 on the simplex.
 
+    Parameters
+    ----------
+    mean : array of shape (n_features,)
+        Prior mean of each feature.
+    strength : float
+        Weight of the prior, in tokens.
+    smoothing : float
+        Pseudo-count of every feature, whatever its mean.
+
+    Examples
+    --------
     >>> family = Multinomial(mean=np.array([.5, .25, .25]), strength=4.0)
     >>> stats = family.statistics(sp.csr_matrix([[3., 1, 0]]), np.array([0]), 1)
     >>> np.exp(family.log_predictive(stats, sp.csr_matrix([[1., 0, 0]]))).round(3).tolist()  # (2 + 3) / (4 + 4)

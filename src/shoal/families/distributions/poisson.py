@@ -17,10 +17,21 @@ from shoal.families.kernels.scores_kernels import POISSON
 @storable
 @dataclass
 class Poisson(CountFamily):
-    """Gamma(strength * mean_v, rate strength): the prior is worth ``strength`` rows with the mean counts ``mean``.
+    """Poisson counts with the prior Gamma(strength * mean_v, rate strength).
 
     phi(x) = x, theta = log rate, g(theta) = exp(theta), base measure 1 / x!.
 
+    Parameters
+    ----------
+    mean : array of shape (n_features,)
+        Prior mean of each feature.
+    strength : float
+        Weight of the prior, in rows.
+    smoothing : float
+        Pseudo-count of every feature, whatever its mean.
+
+    Examples
+    --------
     >>> family = Poisson(mean=np.array([1., 2.]), strength=1.0)
     >>> stats = family.statistics(sp.csr_matrix([[3., 0]]), np.array([0]), 1)
     >>> family.expected(stats, 0).tolist()  # ((1 + 3) / 2, (2 + 0) / 2)
