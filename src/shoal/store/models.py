@@ -125,7 +125,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     ...     save(f"{folder}/two.shoal", model)
     ...     facts = describe(f"{folder}/two.shoal")
     >>> facts["model"], facts["params"]["n_clusters"]
-    ('kmeans.SphericalKMeans', 2)
+    ('SphericalKMeans', 2)
     """
     with container.ModelFile(path) as file:
         header, n_bytes = file.header, file.n_bytes
