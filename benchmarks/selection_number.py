@@ -13,12 +13,14 @@ planted against those whose rows are mostly noise.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.metrics import roc_auc_score
 
 from common import record
@@ -36,7 +38,9 @@ from shoal.datasets import make_bernoulli_profiles, make_threads, make_zipf_ads,
 GENERATORS = {
     "zipf topics": (
         SphericalKMeans(),
-        lambda k, seed: make_zipf_topics(3000, n_features=5000, n_clusters=k, length=60, random_state=seed),
+        lambda k, seed: weighted(
+            make_zipf_topics(3000, n_features=5000, n_clusters=k, length=60, random_state=seed)
+        ),
     ),
     "zipf ads": (
         BernoulliMixture(),
@@ -50,6 +54,11 @@ GENERATORS = {
 }  # fmt: skip
 LEAST_SHARE = 0.01
 NUMBERS = (5, 8, 10, 12, 15, 18, 20, 24, 30, 40)  # planted, by seed
+
+
+def weighted(data: Dataset) -> Dataset:
+    """TF-IDF, as k-means of texts wants it."""
+    return dataclasses.replace(data, X=TfidfTransformer(sublinear_tf=True).fit_transform(data.X))
 
 
 def large_threads(k: int, seed: int) -> Dataset:

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from shoal import BernoulliMixture, SphericalKMeans, choose_n_clusters, cluster_stability, match_clusters
 from shoal.errors import BadInput
 from shoal.selection.matching import _best_pairs
-from shoal.selection.number_of_clusters import _is_hopeless
+from shoal.selection.number_of_clusters import _fewest_that_explain, _is_hopeless
 
 
 def planted(n_clusters: int, n_rows: int = 400, seed: int = 0, width: int = 6) -> tuple[sp.csr_matrix, np.ndarray]:
@@ -107,3 +107,13 @@ def test_numbers_that_cannot_help_are_not_tried():
     assert [_is_hopeless({k: trials[k] for k in trials if k <= most}, most) for most in trials] == [
         False, True, False, True,
     ]  # fmt: skip
+
+
+def test_of_stable_numbers_the_smallest_that_explains_is_taken():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(0, 0.01, 6)
+    scores = {2: noise - 9.0, 3: noise - 6.0, 4: noise - 5.0, 6: noise - 4.99, 8: noise - 4.995}
+    assert _fewest_that_explain([2, 3, 4, 6, 8], scores) == 4
+    assert _fewest_that_explain([2, 8], scores) == 8
+    unsure = np.array([1.0, -1, 1, -1, 1, -1])
+    assert _fewest_that_explain([6, 8], {2: noise - 5, 6: noise, 8: noise + 0.1 + unsure}) == 6

@@ -16,6 +16,8 @@ from shoal.progress import hidden, task
 from shoal.selection.stability import MOST_ROWS, fit_whole, take_rows
 
 LEAST_USED, HOPELESS_NUMBERS = 0.9, 3
+LEAST_GAIN = 0.01  # of what clusters gain in held-out score
+N_INIT = 5  # of models that start once by default: fits in two local optima would look like unstable clusters
 
 
 @dataclass(frozen=True)
@@ -73,14 +75,16 @@ def choose_n_clusters(
     """Recommend a number of clusters for ``model`` on ``X``.
 
     For each number, two disjoint thirds of the rows are fitted and both fits are asked about the last third. Fits that
-    find real groups agree there; fits with too many clusters cut groups where chance has it. The largest number whose
-    agreement is within one standard error of the best, and of which the fits use nine tenths, is recommended; where
-    another number explains held-out rows better by more than two standard errors, that is said.
+    find real groups agree there; fits with too many clusters cut groups where chance has it. Of the numbers whose
+    agreement is within one standard error of the best, and of which the fits use nine tenths, the smallest that
+    explains held-out rows as well as the best of them is recommended; where another number explains them better by more
+    than two standard errors, that is said.
 
     Parameters
     ----------
     model : Estimator
-        An estimator with an ``n_clusters`` parameter; its other options are used as they are.
+        An estimator with an ``n_clusters`` parameter; its other options are used as they are, but with
+        ``n_init="auto"`` each fit is the best of five starts.
     X : matrix or Dataset
         At most 60,000 rows of it are used at a time.
     candidates : sequence of int, optional
@@ -188,9 +192,10 @@ def _trials(model: Estimator, X: Any, k: int, splits: Sequence[Any], seeds: np.n
     """Held-out score, agreement and number of clusters found by each pair of fits, (resamples, 3)."""
     from sklearn.metrics import adjusted_rand_score
 
-    result = []
+    params, result = model.get_params(deep=False), []
+    starts = {"n_init": N_INIT} if params.get("n_init") == "auto" else {}
     for (one, two, rest), seed in zip(splits, seeds, strict=True):
-        options = {"n_clusters": k} | ({"random_state": int(seed)} if "random_state" in model.get_params() else {})
+        options = {"n_clusters": k} | ({"random_state": int(seed)} if "random_state" in params else {}) | starts
         fits = [fit_whole(clone(model).set_params(**options), take_rows(X, rows)) for rows in (one, two)]
         held_out = take_rows(X, rest)
         labels = [fit.predict(held_out) for fit in fits]
@@ -215,19 +220,34 @@ def _recommended(tried: dict[int, np.ndarray]) -> tuple[int, str]:
     close = [k for k in numbers if agreement[k] >= agreement[best] - max(error[best], 1e-3)]
     # Of a model that leaves clusters unused, numbers above what it uses are bounds that decide nothing.
     used_up = [k for k in close if tried[k][:, 2].mean() >= LEAST_USED * k]
-    chosen = max(used_up) if used_up else min(close)
+    scores = {k: tried[k][:, 0] for k in numbers}
+    chosen = _fewest_that_explain(used_up, scores) if used_up else min(close)
     reason = f"two fits to different rows agree best with {chosen} clusters (adjusted Rand {agreement[chosen]:.2f})"
     if not used_up:
         found = round(float(np.median(tried[chosen][:, 2])))
         reason = reason.replace("clusters", f"clusters allowed, of which they use {found}")
     if agreement[chosen] < 0.5:
         reason += "; no number is stable: treat any clustering of these rows with care"
-    scores = {k: tried[k][:, 0] for k in numbers}
     better = [k for k in numbers if _clearly_above(scores[k], scores[chosen])]
     if better:
         most = max(better, key=lambda k: scores[k].mean())
         reason += f"; {most} clusters explain held-out rows better, at the cost of stability"
     return chosen, reason
+
+
+def _fewest_that_explain(stable: list[int], scores: dict[int, np.ndarray]) -> int:
+    """Of numbers that are stable, the smallest that explains held-out rows as well as the best of them does.
+
+    Clusters of a handful of rows cost no agreement, so the largest stable number has some too many; broad groups can be
+    stable, too, so the smallest has too few. As well: not clearly worse, or by less than a hundredth of what clusters
+    gain in all."""
+    top = max(stable, key=lambda k: scores[k].mean())
+    gained = scores[top].mean() - scores[min(scores)].mean()
+    return min(
+        k
+        for k in stable
+        if not _clearly_above(scores[top], scores[k]) or scores[top].mean() - scores[k].mean() <= LEAST_GAIN * gained
+    )
 
 
 def _clearly_above(one: np.ndarray, other: np.ndarray) -> bool:
