@@ -42,6 +42,26 @@ def test_finds_the_topics_and_their_number(family: str, sampler: str) -> None:
     assert model.score(held_out) > one_cluster.score(held_out) + 1
 
 
+def test_few_short_texts_do_not_end_in_one_cluster() -> None:
+    """Learned smoothing and merges by the log joint drove one another there: a label weighs as much as the words."""
+    rng = np.random.default_rng(3)
+    topics = rng.gamma(0.6, size=(4, 800)) / (np.arange(800) + 10.0)
+    topics /= topics.sum(axis=1, keepdims=True)
+    truth = rng.integers(0, 4, 1200)
+    X = sp.csr_matrix(np.array([rng.multinomial(5, topics[topic]) for topic in truth]), dtype=np.float64)
+    model = ExponentialFamilyMixture(4, random_state=0).fit(X)
+    assert model.n_clusters_ == 4
+    assert adjusted_rand_score(truth, model.labels_) > 0.5
+
+
+def test_labels_are_where_rows_were_most_often() -> None:
+    X, _ = topics(length=3)
+    model = ExponentialFamilyMixture(4, random_state=0).fit(X)
+    agreed = np.mean(model.samples_[:, :, None] == np.arange(4), axis=0)
+    np.testing.assert_array_equal(model.agreement_, agreed.max(axis=1))
+    assert (agreed.max(axis=1) < 1).any()
+
+
 def test_attributes_keep_their_definitions() -> None:
     X, _ = topics()
     model = ExponentialFamilyMixture(8, n_sweeps=20, n_samples=5, random_state=0).fit(X)

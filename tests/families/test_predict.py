@@ -14,6 +14,10 @@ from sklearn.metrics import adjusted_rand_score
 
 from shoal.families import Bernoulli, ExponentialFamilyMixture, Multinomial, Poisson
 from shoal.families.distributions.counts import CountFamily
+from shoal.families.samplers.gibbs import GibbsChain
+from shoal.families.samplers.held_out import HeldOut, Unions
+from shoal.families.samplers.items import as_items
+from shoal.families.samplers.split_merge import move_rows
 
 FAMILIES: list[CountFamily] = [
     Multinomial(mean=np.full(40, 1 / 40), strength=3.0, smoothing=0.1),
@@ -140,35 +144,45 @@ def test_measurements_can_be_fitted_before_and_after_a_fork() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
-def left_out(family: Bernoulli, X: np.ndarray, labels: np.ndarray, row: int, cluster: int) -> float:
-    """log(rows of the cluster) + log p(row | the cluster's other rows), by the mean of each Beta."""
+def left_out(family: Any, X: np.ndarray, labels: np.ndarray, row: int, cluster: int) -> float:
+    """log(rows of the cluster) + log p(row | the cluster's other rows), by the mean of each Beta, or word by word."""
     members = (labels == cluster) & (np.arange(len(X)) != row)
-    a = family.shape + X[members].sum(axis=0)
-    p = beta.mean(a, family.strength + members.sum() - a)
-    return float(np.log(members.sum() + 0.5) + np.log(np.where(X[row] > 0, p, 1 - p)).sum())
+    a, score = family.shape + X[members].sum(axis=0), float(np.log(members.sum() + 0.5))
+    if isinstance(family, Bernoulli):
+        p = beta.mean(a, family.strength + members.sum() - a)
+        return score + float(np.log(np.where(X[row] > 0, p, 1 - p)).sum())
+    for feature in np.repeat(np.arange(X.shape[1]), X[row].astype(int)):
+        score += float(np.log(a[feature] / a.sum()))
+        a[feature] += 1
+    return score
 
 
-def test_a_merge_of_sets_is_decided_by_rows_left_out() -> None:
-    from shoal.families.kernels.held_out_kernels import score_left_out, union_gain
-    from shoal.families.samplers.gibbs import GibbsChain
-    from shoal.families.samplers.items import as_items
-
+@pytest.mark.parametrize("sets", [True, False])
+def test_a_merge_is_decided_by_rows_left_out(sets: bool) -> None:
     rng = np.random.default_rng(4)
-    X = (rng.random((30, 7)) < 0.4).astype(float)
+    X = (rng.random((30, 7)) < 0.4) * (1.0 if sets else rng.integers(1, 4, (30, 7)))
     X[:, 6] = 1.0
     X[X.sum(axis=1) == 0, 0] = 1.0
     labels = rng.integers(0, 3, 30).astype(np.int32)
-    family = Bernoulli(mean=np.full(7, 0.4), strength=1.5)
-    items, indexed, _ = as_items(sp.csr_matrix(X), binary=True, n_clusters=3, budget=100, least=2)
-    chain = GibbsChain(items, indexed, family.prior(alpha=0.5, n_rows=30), 3, seed=0)
-    chain.set_labels(labels)
-    rows, scores, column = np.arange(30), np.zeros((30, 3)), np.zeros(30)
-    score_left_out(chain.items, chain.prior, chain.clusters, rows, chain.work.marked, scores)
-    expected = [[left_out(family, X, labels, row, cluster) for cluster in range(3)] for row in rows]
-    np.testing.assert_allclose(scores, expected, rtol=1e-10)
-    totals = logsumexp(scores, axis=1)
-    gain = union_gain(chain.items, chain.prior, chain.clusters, rows, scores, totals, 0, 2, column)
+    family = Bernoulli(np.full(7, 0.4), 1.5) if sets else Multinomial(np.full(7, 1 / 7), 0.0, 0.3)
+    items, indexed, _ = as_items(sp.csr_matrix(X), binary=sets, n_clusters=4, budget=100, least=2)
+    chain = GibbsChain(items, indexed, family.prior(alpha=0.5, n_rows=30), 4, seed=0)
+    chain.set_labels(labels + 1)  # the first cluster is empty
+    unions = Unions(chain)
+    rows = unions.rows.rows
+    expected = [[left_out(family, X, labels, row, cluster) for row in rows] for cluster in range(3)]
+    np.testing.assert_allclose(unions.scores, expected, rtol=1e-10)
+    assert unions.held_out.log_likelihood() == pytest.approx(logsumexp(expected, axis=0).sum(), rel=1e-10)
+    before = logsumexp(expected, axis=0)
+    gain = unions.gain(1, 3)
     merged = np.where(labels == 2, 0, labels)
     together = np.array([left_out(family, X, merged, row, 0) for row in rows])
-    np.testing.assert_allclose(column, together, rtol=1e-10)
-    assert gain == pytest.approx((np.logaddexp(together, scores[:, 1]) - totals).sum(), rel=1e-9)
+    np.testing.assert_allclose(unions.column, together, rtol=1e-10)
+    assert gain == pytest.approx((np.logaddexp(together, expected[1]) - before).sum(), rel=1e-9)
+    np.testing.assert_allclose(unions.gains(np.array([[1, 3], [1, 2]]))[0], gain, rtol=1e-12)
+    unions.gain(1, 3)
+    move_rows(chain, np.flatnonzero(chain.labels == 3), 1)
+    unions.accepted(1, 3)
+    all_rows = np.array([left_out(family, X, np.zeros(30, int), row, 0) for row in rows])
+    assert unions.gain(1, 2) == pytest.approx((all_rows - np.logaddexp(together, expected[1])).sum(), rel=1e-9)
+    np.testing.assert_allclose(HeldOut(chain, 30).scores()[:, 0], together, rtol=1e-10)

@@ -35,6 +35,20 @@ def consensus(samples: np.ndarray) -> np.ndarray:
     return np.asarray(samples[int(np.argmin(apart.sum(axis=1).round(12)))])
 
 
+def most_probable(best: np.ndarray, samples: list[np.ndarray]) -> np.ndarray:
+    """The cluster in which each row was most often, over the samples of a chain and its best state, which also breaks
+    ties. A chain keeps its clusters' numbers. A single state has each uncertain row wherever it was just then.
+
+    Of use where rows are not linked: two that must not be together may each be most often in the same cluster.
+
+    >>> most_probable(np.array([0, 0, 1]), [np.array([0, 1, 1]), np.array([0, 1, 0])]).tolist()
+    [0, 1, 1]
+    """
+    states = np.array([best, *samples])
+    votes = np.array([(states == state).sum(axis=0) for state in states])
+    return np.asarray(states[votes.argmax(axis=0), np.arange(states.shape[1])])
+
+
 def live_counts(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(numbers of clusters that occurred, how probable each is)."""
     found = [len(np.unique(sample)) for sample in samples]

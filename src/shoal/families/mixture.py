@@ -13,7 +13,7 @@ from shoal.base import Roster, check_choice, check_int, storable, transaction
 from shoal.engine import Partitions, learning
 from shoal.errors import BadInput, CannotMerge
 from shoal.families import editing, partitions, posterior, statistics
-from shoal.families.consensus import live_counts
+from shoal.families.consensus import live_counts, most_probable
 from shoal.families.distributions.registry import COVARIANCES, FAMILIES, family_class
 from shoal.families.fit_warnings import check_fit, warn_of_chains
 from shoal.families.inspection import FittedMixture
@@ -68,7 +68,8 @@ class ExponentialFamilyMixture(FittedMixture):
         clusters, as a share of that of the whole data.
     refresh : the indexed sampler lists a settled row's candidates again after so many sweeps. That tunes proposals to
         the chain's past, so it ends with the first half: then lists stay. With 1 no list is ever kept.
-    n_samples : labelings kept from the second half, for the probability that two rows belong together.
+    n_samples : labelings kept from the second half: ``labels_`` has the cluster where each row is most often in them
+        (with known labels or links, the best of them), and how often two rows are together is how probable that is.
     n_bits, hashes : length of the hashes for ``"fastex"``; ``"published"``, or ``"ranked"``, where they only rank
         candidates that are then scored exactly.
     covariance : ``"diagonal"``, ``"spherical"``, ``"full"`` or ``"tied"`` (one for all clusters), for the Gaussian.
@@ -370,11 +371,12 @@ class ExponentialFamilyMixture(FittedMixture):
         self._tree, self.draws_ = None, []
 
     def _finish(self, problem: Any, chain: Any, trace: Trace, schedule: Schedule) -> None:
-        """Everything users read, from the best state found."""
+        """Everything users read, from the best state found and the samples."""
         self._tree = None
         self.chain_, self.trace_, self.schedule_ = chain.state(), trace, schedule
         self.hyperparameters_, self.family_ = problem.hyperparameters(), problem.family
-        slots, labels, size = np.unique(trace.best_labels, return_inverse=True, return_counts=True)
+        chosen = most_probable(trace.best_labels, trace.samples if self.known_ is None else [])
+        slots, labels, size = np.unique(chosen, return_inverse=True, return_counts=True)
         # The classes of y come first, then large clusters; ties in the order of their slots.
         n_classes = len(getattr(self, "classes_", ()))
         order = np.argsort(np.where(slots < n_classes, slots - float(n_classes), 1 / size), kind="stable")
@@ -394,5 +396,5 @@ class ExponentialFamilyMixture(FittedMixture):
         self.n_clusters_posterior_ = live_counts(self.samples_)
         self.acceptance_ = trace.n_accepted / max(trace.n_proposed, 1)
         self.typicality_ = self._typicality(problem.X, self.labels_)
-        self.agreement_ = np.mean(self.samples_ == trace.best_labels, axis=0)
+        self.agreement_ = np.mean(self.samples_ == chosen, axis=0)
         check_fit(self, trace, problem.settings.n_clusters)

@@ -20,10 +20,8 @@ from shoal.families.samplers.hyperparameters import learn_alpha, learn_family, l
 from shoal.families.samplers.indexed import IndexedChain
 from shoal.families.samplers.initialization import default_inits, random_labels
 from shoal.families.samplers.items import as_items
-from shoal.families.samplers.split_merge import split_merge_clusters
+from shoal.families.samplers.split_merge import LONG_ROWS, split_merge_clusters
 
-# Below this many words in a row, too few of them are common ones for a background to be worth its pseudo-counts.
-LONG_ROWS = 30.0
 BACKGROUND = 500.0
 DENSE_BYTES = 1 << 30
 PARTING_STARTS, PARTING_SWEEPS = 4, 10

@@ -10,6 +10,7 @@ from scipy.special import psi
 from shoal.families.distributions.counts import CountFamily
 from shoal.families.kernels.hyperparameter_kernels import shape_gradient
 from shoal.families.samplers.count_chain import CountChain
+from shoal.families.samplers.held_out import learn_smoothing
 
 LEAST_SMOOTHING, LEAST_STRENGTH = 1e-5, 1e-3
 # Smoothing is exponential a priori, 0.1 on average. Any real corpus outvotes that; a handful of rows does not, and
@@ -20,6 +21,8 @@ SMOOTHING_RATE = 10.0
 def learn_family(chain: CountChain, family: CountFamily, n_steps: int = 3) -> CountFamily:
     """A prior that suits the chain's clusters better than that of ``family``: of documents each word is predicted
     better, other clusters are likelier."""
+    if family.length_given and family.strength == 0:
+        return learn_smoothing(chain, family, SMOOTHING_RATE, LEAST_SMOOTHING)
     if family.length_given:
         return _learn_dirichlet(chain, family, n_steps)
     return _learn_strength(chain, family)

@@ -1,29 +1,29 @@
 """Splits and merges before sampling: merge clusters that say the same, split those that hold two things.
 
 Single rows move too seldom to join two halves of a topic or to part two topics in one cluster. Both moves below are
-taken only if the exact log joint gains by them: they look for a better place to start sampling from, and are no part
-of the chain whose states are kept.
+taken only if the exact log joint gains by them (and merges of sets and of short documents only if rows that are left
+out are predicted no worse): they look for a better place to start sampling from, and are no part of the chain whose
+states are kept.
 """
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.special import logsumexp
 from sklearn.preprocessing import normalize
 
 from shoal.families.kernels.counts_kernels import Postings, group_rows
-from shoal.families.kernels.held_out_kernels import score_left_out, union_gain, union_gains
-from shoal.families.kernels.scores_kernels import LOG_ZERO, score_alone
+from shoal.families.kernels.scores_kernels import score_alone
 from shoal.families.kernels.split_merge_kernels import NO_ROOM, TAKEN, merge_gain, merge_gains, move_all, split_rows
 from shoal.families.samplers.count_chain import CountChain
+from shoal.families.samplers.held_out import WORTH, Unions
 
 ALL_PAIRS_UP_TO = 5_000_000  # features to look up in merging every pair: beyond, only likely pairs are looked at
 ALL_SPLITS_UP_TO = 20_000  # rows: beyond, only the clusters that look worst are tried
 OFTEN, STRONGEST = 3.0, 100  # a cluster's company shows in its strongest features; rare ones only look strong
-# Sets: merges are decided by so many rows, each left out of its cluster in turn, and two clusters must predict them
-# better than one by so many nats.
-LEFT_OUT, LEFT_OUT_PER_CLUSTER, LEFT_OUT_SCORES, WORTH = 2_000, 100, 20_000_000, 3.0
+# Words a row. Below, a label weighs as much as a good part of them, and too few of them are common ones for a
+# background to be worth its pseudo-counts.
+LONG_ROWS = 30.0
 FAILURES_IN_TRADING = 20  # at least; and one for every 20 clusters
 
 
@@ -108,35 +108,38 @@ def merge_clusters(chain: CountChain, pairs: np.ndarray, gains: np.ndarray) -> l
     return merged
 
 
-def left_out_rows(chain: CountChain, clusters: np.ndarray) -> np.ndarray:
-    """Rows by which merges of sets are decided, the same for the same chain: some for each cluster."""
-    n = min(len(chain.labels), max(LEFT_OUT, LEFT_OUT_PER_CLUSTER * len(clusters)), LEFT_OUT_SCORES // chain.n_clusters)
-    return np.random.default_rng(chain.n_sweeps).permutation(len(chain.labels))[:n]
-
-
 def merge_by_prediction(chain: CountChain, pairs: np.ndarray) -> list[int]:
     """Merge pairs, best first, unless the rows left out are predicted worse by it; as `merge_clusters` otherwise."""
-    rows = left_out_rows(chain, np.unique(pairs))
-    scores, column = np.zeros((len(rows), chain.n_clusters)), np.zeros(len(rows))
-    score_left_out(chain.items, chain.prior, chain.clusters, rows, chain.work.marked, scores)
-    totals, gains = logsumexp(scores, axis=1), np.zeros(len(pairs))
-    union_gains(chain.items, chain.prior, chain.clusters, rows, scores, totals, pairs, column, gains)
+    if not len(pairs):
+        return []
+    unions = Unions(chain)
+    gains = unions.gains(pairs)
     order = np.argsort(-gains, kind="stable")
     merged: list[int] = []
     for one, two in pairs[order[gains[order] > -WORTH]].tolist():
         size = chain.clusters.size
         if min(size[one], size[two]) == 0:
             continue
-        gain = union_gain(chain.items, chain.prior, chain.clusters, rows, scores, totals, one, two, column)
-        if gain <= -WORTH:
+        if not chain.prior.sets and merge_gain(chain.prior, chain.clusters, one, two, chain.falling) <= 0:
+            continue
+        if unions.gain(one, two) <= -WORTH:
             continue
         if size[one] < size[two]:
             one, two = two, one
         move_rows(chain, np.flatnonzero(chain.labels == two), one)
-        scores[:, one], scores[:, two] = column, LOG_ZERO
-        totals = logsumexp(scores, axis=1)
+        unions.accepted(one, two)
         merged += [one, two]
     return merged
+
+
+def merge(chain: CountChain, pairs: np.ndarray, gains: np.ndarray) -> list[int]:
+    """Merge pairs by prediction where labels weigh much beside the rows, or else by the log joint alone."""
+    if chain.prior.sets:
+        return merge_by_prediction(chain, pairs)
+    words = chain.items.length.mean() * chain.prior.unit
+    if chain.prior.length_given and words < LONG_ROWS:
+        return merge_by_prediction(chain, pairs[gains > 0])
+    return merge_clusters(chain, pairs, gains)
 
 
 def suspects(chain: CountChain) -> np.ndarray:
@@ -235,9 +238,9 @@ def trade_clusters(
 def split_merge_clusters(chain: CountChain) -> tuple[int, int]:
     """Merge, split and trade while it helps; (merges that gained by themselves, splits)."""
     live = np.flatnonzero(chain.clusters.size)
-    sets = chain.prior.sets  # merges are decided by prediction, see held_out_kernels
+    sets = chain.prior.sets
     pairs, gains = rank_pairs(chain, likely_pairs(chain, live))
-    merged = merge_by_prediction(chain, pairs) if sets else merge_clusters(chain, pairs, gains)
+    merged = merge(chain, pairs, gains)
     clusters = suspects(chain)
     if len(chain.labels) > ALL_SPLITS_UP_TO:
         clusters = clusters[: max(10, len(clusters) // 10)]
