@@ -8,7 +8,17 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from shoal import DensityKMeans, ExponentialFamilyMixture, SphericalKMeans, TimeSensitiveMixture, read
+from shoal import (
+    BernoulliMixture,
+    Dataset,
+    DensityKMeans,
+    ExponentialFamilyMixture,
+    SphericalKMeans,
+    Suggester,
+    TimeSensitiveMixture,
+    read,
+    save,
+)
 from shoal.errors import BadInput, NotNumbers
 
 MEASURED = pd.DataFrame(
@@ -127,3 +137,38 @@ def test_the_cell_that_is_missing_is_named(value, said, wrap):
         SphericalKMeans(2).fit(wrap(X))
     with pytest.raises(BadInput, match=r"column 1 \('b'\)"):
         SphericalKMeans(2).fit(pd.DataFrame(X, columns=list("abc")))
+
+
+def test_a_dataset_holds_a_matrix():
+    numbers = np.arange(6.0).reshape(2, 3)
+    dataset = Dataset(numbers, ["a", "b", "c"])
+    np.testing.assert_array_equal(dataset.X.toarray(), numbers)
+    for wrong in ("x", [[1, 2, 3]], np.array([["a"]]), numbers[0], None):
+        with pytest.raises(BadInput, match="a Dataset holds a matrix"):
+            Dataset(wrong, ["a", "b", "c"])
+
+
+@pytest.mark.parametrize("make", [lambda: BernoulliMixture(2, random_state=0), lambda: Suggester(random_state=0)])
+@pytest.mark.parametrize("wrong", ["ab", None, 3, [0.5], [True], [77], [-1]])
+def test_features_that_cannot_be_asked_for(make, wrong):
+    rows = sp.random(30, 4, density=0.5, random_state=0, format="csr")
+    model = make().fit(Dataset(rows, ["ab", "a", "b", "c"]))
+    for asked in ({"observed": wrong}, {"observed": ["a"], "rejected": wrong}):
+        with pytest.raises(BadInput, match=next(reversed(asked))):
+            model.suggest(**asked)
+
+
+@pytest.mark.parametrize("times", [["soon", "later"], ["2024-01-01", 5]])
+def test_times_that_are_none_are_refused_in_few_words(times):
+    with pytest.raises(BadInput, match="Give seconds, or ISO dates") as raised:
+        stream().fit(np.ones((2, 2)), times=times)
+    assert "format=" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "model", [SphericalKMeans(2), BernoulliMixture(2), gaussian(), stream(), densities(), Suggester()], ids=repr
+)
+def test_a_model_that_is_not_fitted_is_not_saved(model, tmp_path):
+    with pytest.raises(BadInput, match="not fitted yet"):
+        save(tmp_path / "m.shoal", model)
+    assert not list(tmp_path.iterdir())

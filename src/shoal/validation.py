@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from numbers import Integral, Real
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
-from shoal.errors import BadInput, NotNumbers
+from shoal.errors import BadInput, NotNumbers, UnknownFeature
 from shoal.progress import message
 from shoal.row_sources import Mode, numbers_alone, read_words, refuse_other_things, source_of
 
@@ -321,6 +321,26 @@ def check_random_state(value: Any) -> np.random.Generator:
     if isinstance(value, Integral) and not isinstance(value, bool) and 0 <= int(value) < 2**32:
         return np.random.default_rng(np.random.RandomState(int(value)).randint(2**31 - 1))
     raise BadInput(f"random_state is {value!r}; it must be None, a whole number from 0 to 2**32 - 1, or a generator.")
+
+
+def check_features(what: str, features: Any, n_features: int) -> tuple[list[str], list[int]]:
+    """Features by name or by column number, apart; a number that is no column is refused.
+
+    >>> check_features("observed", ["red", 2], n_features=3)
+    (['red'], [2])
+    """
+    if isinstance(features, str):
+        raise BadInput(f"{what} is the text {features!r}; give a list of features, as in [{features!r}].")
+    if not isinstance(features, Iterable):
+        raise BadInput(f"{what} is {features!r}; give a list of features.")
+    asked = list(features)
+    numbers = [feature for feature in asked if not isinstance(feature, str)]
+    for number in numbers:
+        if not isinstance(number, Integral) or isinstance(number, bool):
+            raise BadInput(f"{what} holds {number!r}; features are names or column numbers.")
+        if not 0 <= int(number) < n_features:
+            raise UnknownFeature(f"feature {number} of {what} is not a column; columns run from 0 to {n_features - 1}.")
+    return [str(feature) for feature in asked if isinstance(feature, str)], [int(number) for number in numbers]
 
 
 def check_names(names: Any, n_columns: int, what: str = "feature_names") -> Sequence[str]:

@@ -104,7 +104,7 @@ class FittedProfiles(Estimator):
             so many.
         """
         check_is_fitted(self)
-        given, refused = self._columns(observed), self._columns(rejected)
+        given, refused = self._columns("observed", observed), self._columns("rejected", rejected)
         both = np.intersect1d(given, refused)
         if both.size:
             raise BadInput(
@@ -121,9 +121,9 @@ class FittedProfiles(Estimator):
         each = zip(columns.tolist(), names, probabilities[0][whole].tolist(), reasons, strict=True)
         return Suggestions([Suggestion(*one) for one in each])
 
-    def _columns(self, features: Iterable[Any]) -> np.ndarray:
-        names = getattr(self, "feature_names_in_", None)
-        return suggestion.columns_of(features, self.profiles_.n_features, getattr(self, "vocabulary_", None), names)
+    def _columns(self, what: str, features: Iterable[Any]) -> np.ndarray:
+        names, vocabulary = getattr(self, "feature_names_in_", None), getattr(self, "vocabulary_", None)
+        return suggestion.columns_of(what, features, self.profiles_.n_features, vocabulary, names)
 
     def _reasons(self, features: np.ndarray, given: np.ndarray, shares: np.ndarray) -> list[list[Reason]]:
         names = self.name_features(given)

@@ -15,6 +15,7 @@ from shoal.bernoulli.profiles import Profiles, means_of
 from shoal.bernoulli.suggestion_kernels import score_observed, suggest_rows
 from shoal.errors import UnknownFeature
 from shoal.threads import ordered_map, row_blocks
+from shoal.validation import check_features
 
 BLOCK_ROWS = 4096
 NEGLIGIBLE = 1e-4  # a cluster with less than this share of the largest responsibility is left out
@@ -86,14 +87,9 @@ def reasons_for(
 # --- features by name -------------------------------------------------------------------------------------------------
 
 
-def columns_of(features: Iterable[Any], n_features: int, vocabulary: Any, names: Any) -> np.ndarray:
+def columns_of(what: str, features: Iterable[Any], n_features: int, vocabulary: Any, names: Any) -> np.ndarray:
     """Names or column numbers as column numbers, each once."""
-    asked = list(features)
-    named = [feature for feature in asked if isinstance(feature, str)]
-    numbers = [int(feature) for feature in asked if not isinstance(feature, str)]
-    wrong = [number for number in numbers if not 0 <= number < n_features]
-    if wrong:
-        raise UnknownFeature(f"feature {wrong[0]} is not a column; columns run from 0 to {n_features - 1}.")
+    named, numbers = check_features(what, features, n_features)
     return np.unique(np.array(numbers + _find(named, vocabulary, names), dtype=np.int64))
 
 

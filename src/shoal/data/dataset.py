@@ -51,6 +51,7 @@ class Dataset:
     summary: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.X = _as_matrix(self.X)
         if not isinstance(self.vocabulary, Vocabulary):
             self.vocabulary = Vocabulary(self.vocabulary)
         for name in ("ids", "times", "owners", "labels", "titles"):
@@ -117,3 +118,12 @@ class Dataset:
             rows.append(f"<tr><td>{escape(name[:60])}</td><td>{escape(words[:200])}</td><td>{cells.nnz}</td></tr>")
         head = "<tr><th>item</th><th>heaviest features</th><th>features</th></tr>"
         return f"<p>{escape(repr(self))}</p><table>{head}{''.join(rows)}</table>"
+
+
+def _as_matrix(X: Any) -> sp.csr_matrix:
+    """What was given for ``X`` as CSR; it is left alone if it is."""
+    if sp.issparse(X) and X.format == "csr":
+        return X
+    if not sp.issparse(X) and not (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind in "biuf"):
+        raise BadInput(f"X is a {type(X).__name__}; a Dataset holds a matrix. shoal.read makes one of other things.")
+    return sp.csr_matrix(X)

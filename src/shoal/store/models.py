@@ -65,7 +65,7 @@ def save(path: str | os.PathLike[str], model: Estimator, dataset: Any = None) ->
     _require_loadable(model)
     encoder = Encoder()
     state = model.fitted_state() | _from_dataset(dataset)
-    if not state:
+    if all(value is None for value in state.values()):
         raise BadInput(f"this {type(model).__name__} is not fitted yet: there is nothing to save. Call fit first.")
     provenance = {"saved": _now(), "shoal": shoal.__version__}
     state["provenance_"] = {**state.get("provenance_", {}), **provenance}

@@ -86,7 +86,8 @@ def _as_numbers(times: Any) -> np.ndarray:
             return np.where(missing, np.nan, seconds)
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise BadInput(f"times cannot be read as numbers or datetimes: {error}. Give seconds, or ISO dates.") from None
+        said = str(error).splitlines()[0].split(". You might")[0]
+        raise BadInput(f"times cannot be read as numbers or datetimes: {said}. Give seconds, or ISO dates.") from None
 
 
 def _all_numbers(values: np.ndarray) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from numbers import Integral
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from shoal.base import Estimator
-from shoal.errors import BadInput, UnknownFeature
+from shoal.errors import BadInput
+from shoal.validation import check_features
 
 
 class Columns(NamedTuple):
@@ -21,21 +21,11 @@ class Columns(NamedTuple):
 
 def columns_of(estimator: Estimator, features: Iterable[Any], what: str) -> Columns:
     """Features by name or by column number; unknown names are left out, a column number out of range is refused."""
-    if isinstance(features, str):
-        raise BadInput(f"{what} is the text {features!r}; give a list of features, as in [{features!r}].")
-    asked = list(features)
-    names = [str(feature) for feature in asked if isinstance(feature, str)]
-    numbers = [feature for feature in asked if not isinstance(feature, str)]
-    n_features = estimator.n_features_in_  # type: ignore[attr-defined]
-    for number in numbers:
-        if not isinstance(number, Integral) or isinstance(number, bool):
-            raise BadInput(f"{what} holds {number!r}; features are names or column numbers.")
-        if not 0 <= int(number) < n_features:
-            raise UnknownFeature(f"feature {number} of {what} is not a column; columns run from 0 to {n_features - 1}.")
+    names, numbers = check_features(what, features, estimator.n_features_in_)  # type: ignore[attr-defined]
     places = _find(estimator, names, what)
     unknown = [name for name, place in zip(names, places, strict=True) if place < 0]
     known = [int(place) for place in places if place >= 0]
-    return Columns(np.unique(np.array([int(number) for number in numbers] + known, dtype=np.int64)), unknown)
+    return Columns(np.unique(np.array(numbers + known, dtype=np.int64)), unknown)
 
 
 def _find(estimator: Estimator, names: list[str], what: str) -> list[int]:
