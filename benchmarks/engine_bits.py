@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import scipy.sparse as sp
 from sklearn.base import clone
 
@@ -42,21 +44,23 @@ MODELS = {
 warnings.filterwarnings("ignore", module="distributed")
 
 
-def write(folder: Path, n_rows: int) -> dict[str, str]:
+def write(folder: Path, n_rows: int) -> None:
     """The parts of both kinds of rows."""
     ads = make_zipf_ads(n_rows, n_features=2000, n_clusters=50, random_state=0).X
     rng = np.random.default_rng(0)
     means = rng.normal(10.0 * rng.integers(0, 20, n_rows))
-    curves = sp.csr_matrix(np.column_stack([means, rng.gamma(5.0, 0.2, n_rows)]))
-    for name, X in (("ads", ads), ("curves", curves)):
-        for part, rows in enumerate(np.array_split(np.arange(n_rows), N_PARTS)):
-            sp.save_npz(folder / f"{name}-{part}.npz", X[rows])
-    return {name: str(folder / f"{name}-*.npz") for name in ("ads", "curves")}
+    variances = rng.gamma(5.0, 0.2, n_rows)
+    for part, rows in enumerate(np.array_split(np.arange(n_rows), N_PARTS)):
+        sp.save_npz(folder / f"ads-{part}.npz", ads[rows])
+        pq.write_table(pa.table({"mean": means[rows], "variance": variances[rows]}), folder / f"curves-{part}.parquet")
 
 
-def found(name: str, sources: dict[str, str]) -> list[np.ndarray]:
+def found(name: str, folder: str) -> list[np.ndarray]:
     """What a fit of the parts finds."""
-    parts = read_partitions(sources["curves" if name == "densities" else "ads"])
+    if name == "densities":
+        parts = read_partitions(f"{folder}/curves-*.parquet", numeric=["mean", "variance"])
+    else:
+        parts = read_partitions(f"{folder}/ads-*.npz")
     model: Any = clone(MODELS[name]).fit(parts)
     if name == "suggester":
         return [model.model_.stats.pairs.data, *model.suggest_batch(model.model_.stats.rows()[:200])]
@@ -76,15 +80,15 @@ def main() -> None:
     log = market.log(baseline_policy(market, tuning="coarse").policy)
     days = [log.on_days([day]) for day in range(8)]
     with tempfile.TemporaryDirectory() as folder:
-        sources = write(Path(folder), n_rows)
-        expected = {name: found(name, sources) for name in MODELS}
+        write(Path(folder), n_rows)
+        expected = {name: found(name, folder) for name in MODELS}
         table = list(replay_blocks(days).totals)
         agree: dict[str, dict[int, bool]] = {name: {} for name in (*MODELS, "auction replay")}
         for n_workers in WORKERS:
             cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, dashboard_address=None)
             with cluster, Client(cluster) as client, using(client):
                 for name in MODELS:
-                    agree[name][n_workers] = same(found(name, sources), expected[name])
+                    agree[name][n_workers] = same(found(name, folder), expected[name])
                 agree["auction replay"][n_workers] = same(list(replay_blocks(days).totals), table)
     for name, at in agree.items():
         record("engine", workload="bits", model=name, rows=n_rows, parts=N_PARTS, same=all(at.values()),

@@ -70,39 +70,35 @@ class Killer(threading.Thread):
                 self.killed += 1
 
 
-def disturbed(
-    parts: Any, client: Any, moments: list[float], rng: random.Random
-) -> tuple[tuple[bytes, ...], int, float]:
-    """(what a fit finds while workers are killed, kills, seconds)."""
-    killer = Killer(client, moments, rng)
-    killer.start()
-    found = fitted(parts)
-    killer.stopped.set()
-    killer.join()
-    return found, killer.killed
+def disturbed(parts: Any, moments: list[float] | None, rng: random.Random) -> tuple[tuple[bytes, ...], int, float]:
+    """(what a fit finds while workers of a new cluster are killed, kills, seconds)."""
+    from distributed import Client, LocalCluster
+
+    cluster = LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, dashboard_address=None)
+    with cluster, Client(cluster) as client, shoal.engine.using(client):
+        killer = Killer(client, moments or [], rng)
+        killer.start()
+        began = time.monotonic()
+        found = fitted(parts)
+        seconds = time.monotonic() - began
+        killer.stopped.set()
+        killer.join()
+    return found, killer.killed, seconds
 
 
 def kill_workers(source: str, n_kills: int, n_rows: int, rng: random.Random) -> None:
     """One kill a fit, then several in one."""
-    from distributed import Client, LocalCluster
-
     parts = shoal.engine.read_partitions(source, item="id", features="tags")
     on_threads = fitted(parts)
-    cluster = LocalCluster(n_workers=N_WORKERS, threads_per_worker=1, dashboard_address=None)
-    with cluster, Client(cluster) as client, shoal.engine.using(client):
-        fitted(parts)  # workers load what they will need
-        began = time.monotonic()
-        same = [fitted(parts) == on_threads]
-        seconds = time.monotonic() - began
-        kills = 0
-        while kills < n_kills:
-            found, killed = disturbed(parts, client, [seconds * rng.random()], rng)
-            kills += killed
-            if killed:
-                same.append(found == on_threads)
-            client.wait_for_workers(N_WORKERS, timeout=60)
-        moments = [seconds * rng.random() for _ in range(KILLS_IN_ONE_FIT)]
-        found, killed = disturbed(parts, client, moments, rng)
+    undisturbed, _, seconds = disturbed(parts, None, rng)
+    same, kills = [undisturbed == on_threads], 0
+    while kills < n_kills:
+        found, killed, _ = disturbed(parts, [seconds * rng.random()], rng)
+        kills += killed
+        if killed:
+            same.append(found == on_threads)
+    moments = [seconds * (0.3 + at) for at in range(KILLS_IN_ONE_FIT)]
+    found, killed, _ = disturbed(parts, moments, rng)
     record("engine", workload="kills", of="workers", engine="dask", workers=N_WORKERS, kills=kills, fits=len(same),
            same=sum(same), kills_in_one_fit=killed, same_in_one_fit=found == on_threads, rows=n_rows)  # fmt: skip
 

@@ -88,10 +88,11 @@ def fit(name: str, source: str) -> tuple[Any, dict[str, Any]]:
 
 def main() -> None:
     name = sys.argv[1]
-    share, n_workers = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0, int(sys.argv[3]) if len(sys.argv) > 3 else 4
+    share = float(sys.argv[2]) if len(sys.argv) > 2 else 1.0
     if name == "write":
         print(files_of(sys.argv[3], share))
         return
+    n_workers = int(sys.argv[3]) if len(sys.argv) > 3 else 4
     # In a process of its own, so that the rows are not in the client's peak.
     written = subprocess.run([sys.executable, __file__, "write", str(share), name], check=True, capture_output=True,
                              text=True)  # fmt: skip
