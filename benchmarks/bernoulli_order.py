@@ -46,7 +46,7 @@ def with_clutter(X: sp.csr_matrix, seed: int) -> tuple[sp.csr_matrix, np.ndarray
 
 def clutter(seeds: int) -> None:
     """How much of planted clutter is labelled -1, and how much of the rest."""
-    for name in ("ads", "titles", "debian", "recipes"):
+    for name in ("ads", "onehot", "titles", "debian", "recipes", "snapchat", "cdnjs"):
         caught, wrong, cpu = [], [], 0.0
         for seed in range(seeds):
             if name == "ads":

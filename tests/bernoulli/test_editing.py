@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from shoal import cluster_cards
 from shoal.bernoulli import BernoulliMixture, Block, accumulate, merge, update
 from shoal.bernoulli.culling import culled, without_rows
-from shoal.bernoulli.profiles import rebuilt
+from shoal.bernoulli.profiles import means_of, rebuilt
 from shoal.errors import BadInput, CannotMerge
 from shoal.metrics import normalized_mutual_information
 
@@ -170,3 +170,16 @@ def test_alpha_is_not_fooled_by_rare_features():
     assert ((top.low < share) & (share < top.high)).all()
     with pytest.raises(BadInput, match="'alpha'"):
         model.top_features(0, by="size")
+
+
+def test_a_feature_that_tells_nothing_in_one_half_keeps_its_share_in_what_is_merged():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(2, size=8000)
+    X = (rng.random((8000, 12)) < np.where(labels[:, None] == np.arange(12) % 2, 0.7, 0.1)).astype(float)
+    X[:4000, 0] = rng.random(4000) < 0.5
+    X[4000:, 0] = rng.random(4000) < np.where(labels[4000:] == 0, 0.8, 0.4)
+    halves = [BernoulliMixture(2, clutter=False, random_state=0).fit(part) for part in (X[:4000], X[4000:])]
+    assert [bool(half.profiles_.uninformative[0]) for half in halves] == [True, False]
+    merged = halves[0].merge(halves[1])
+    means = means_of(merged.profiles_, np.array([0])).ravel()
+    np.testing.assert_allclose(np.sort(means), [X[labels == 1, 0].mean(), X[labels == 0, 0].mean()], atol=0.02)

@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from shoal.bernoulli.adf import Block, counted, responsibilities_of, wholly
+from shoal.bernoulli.entries_kernels import GRID
 from shoal.bernoulli.merging import Merger, evidence_lost, in_sequence, merged_rows, near_pairs
 from shoal.bernoulli.profiles import (
     Profiles,
@@ -44,6 +45,9 @@ def split_in_two(
 def appended(profiles: Profiles, other: Profiles, *, flat: bool) -> Profiles:
     """The clusters of ``other`` after those of ``profiles``; what was seen, and the clutter, add up."""
     n_clutter, n_rows = profiles.n_clutter, profiles.n_rows
+    # A feature stays without entries only where both models found it uninformative.
+    profiles = _with_entries_of(profiles, profiles.uninformative & ~other.uninformative)
+    other = _with_entries_of(other, other.uninformative & ~profiles.uninformative)
     joint = with_new_rows(profiles, other.n_rows - n_clutter)
     parts = {
         name: np.concatenate([getattr(profiles, name)[: profiles.n_entries], getattr(other, name)[: other.n_entries]])
@@ -56,13 +60,33 @@ def appended(profiles: Profiles, other: Profiles, *, flat: bool) -> Profiles:
         getattr(joint, name)[n_rows:] = getattr(other, name)[n_clutter:]
         getattr(joint, name)[:n_clutter] += getattr(other, name)[:n_clutter]
     joint.has_entries[:n_clutter] |= other.has_entries[:n_clutter]
-    # A feature stays without entries only where both models found it uninformative.
     seen = seen_added(np.maximum(profiles.seen, 0), other.seen)
     joint = joint._replace(seen=seen, uninformative=profiles.uninformative & other.uninformative)
     cluster = np.concatenate([profiles.cluster[: profiles.n_entries], shifted])
     cluster, feature, (hits, loss) = _summed(cluster, parts["feature"], parts["hits"], parts["loss"])
     joint = with_entries(joint, cluster, feature, hits, loss)
     return with_background(joint, background_of(seen, flat=flat))
+
+
+def _with_entries_of(profiles: Profiles, features: np.ndarray) -> Profiles:
+    """Entries for features (a mask) that had none because they are as probable in every cluster: as in all rows."""
+    if not features.any():
+        return profiles
+    used, chosen = profiles.n_entries, np.flatnonzero(features)
+    share = np.maximum(profiles.seen[chosen], 0.0) / max(float(profiles.seen[-1]), 1e-300)
+    rows = np.flatnonzero((profiles.mass > 0) & profiles.has_entries)
+    hits = np.rint(profiles.mass[rows][:, None] * np.minimum(share, 1.0) * GRID) / GRID
+    old = ~features[profiles.feature[:used]]  # what little was counted before is in the rest
+    parts = {name: getattr(profiles, name)[:used][old] for name in ("cluster", "feature", "hits", "loss")}
+    wide = with_entries(
+        profiles._replace(uninformative=profiles.uninformative & ~features),
+        np.concatenate([parts["cluster"], np.repeat(rows, chosen.size)]),
+        np.concatenate([parts["feature"], np.tile(chosen, rows.size)]),
+        np.concatenate([parts["hits"], hits.ravel()]),
+        np.concatenate([parts["loss"], np.zeros(hits.size)]),
+    )
+    wide.hits_from_default[: int(old.sum())] = profiles.hits_from_default[:used][old]
+    return wide
 
 
 def _summed(

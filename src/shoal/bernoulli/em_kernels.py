@@ -8,6 +8,7 @@ import numpy as np
 from shoal.jit import kernel, sum_kernel
 
 NEGLIGIBLE_LOG = -30.0  # a responsibility under e^-30 does not change a sum of ordinary ones in float64
+LEAST_OWN = 1e-4  # share of a row that is worth taking out
 
 
 @sum_kernel
@@ -47,6 +48,50 @@ def em_rows(indptr, indices, weights, log_odds, base, counts, mass):
             for number in range(n):
                 of_feature[touched[number]] += shares[number]
     return log_likelihood
+
+
+@sum_kernel
+def unseen_scores(indptr, indices, weights, log_odds, base, counts, mass, background, strength, out):
+    """Log likelihood of each row under clusters from which its own part has been taken out.
+
+    Of a cluster with a share r of the row, h rows with a feature and m rows are h - r and m - r without it. A cluster
+    with hardly any share stays as it is.
+    """
+    k = base.size
+    scores, shares = np.zeros(k), np.zeros(k)
+    for row in range(indptr.size - 1):
+        scores[:] = base
+        for at in range(indptr[row], indptr[row + 1]):
+            of_feature = log_odds[indices[at]]
+            for cluster in range(k):
+                scores[cluster] += of_feature[cluster]
+        best = scores[0]
+        for cluster in range(1, k):
+            best = max(best, scores[cluster])
+        total = 0.0
+        for cluster in range(k):
+            shares[cluster] = np.exp(scores[cluster] - best)
+            total += shares[cluster]
+        for cluster in range(k):
+            own = min(weights[row], 1.0) * shares[cluster] / total
+            if own < LEAST_OWN:
+                continue
+            rest = max(mass[cluster] - own, 0.0)
+            score = base[cluster] + np.log((rest + 1.0) / (mass[cluster] + 1.0))
+            for at in range(indptr[row], indptr[row + 1]):
+                feature = indices[at]
+                hits = max(counts[feature, cluster] - own, 0.0)
+                mean = (hits + strength * background[feature]) / (rest + strength)
+                mean = min(max(mean, 1e-12), 1.0 - 1e-9)
+                score += np.log(mean) - np.log1p(-mean)
+            scores[cluster] = score
+        best = scores[0]
+        for cluster in range(1, k):
+            best = max(best, scores[cluster])
+        total = 0.0
+        for cluster in range(k):
+            total += np.exp(scores[cluster] - best)
+        out[row] = best + np.log(total)
 
 
 @kernel

@@ -89,6 +89,7 @@ def merged_by_new_rows(
     ``pinned`` marks rows of the model that are not merged into others.
     """
     pinned = np.zeros(profiles.n_rows, dtype=np.bool_) if pinned is None else pinned.copy()
+    pinned[: profiles.n_clutter] = True  # takes others in, and stays
     steps: list[Merger] = []
     while block.rows.shape[0]:
         pairs = _without_need(profiles, block, pinned)
@@ -101,7 +102,7 @@ def merged_by_new_rows(
 
 def _without_need(profiles: Profiles, block: Block, pinned: np.ndarray) -> list[Merger]:
     """Disjoint pairs of which new rows are hardly likelier under two clusters than under one; the best first."""
-    first, second = near_pairs(profiles)
+    first, second = near_pairs(profiles, clutter=True)  # the clutter takes in what is no different from it
     return disjoint(profiles, first, second, gains_of(profiles, first, second, block), pinned, block.weights.sum())
 
 
@@ -161,13 +162,17 @@ def evidence_lost(profiles: Profiles, first: np.ndarray, second: np.ndarray) -> 
     return np.bincount(pair, weights=lost, minlength=first.size)
 
 
-def near_pairs(profiles: Profiles, least_cosine: float = LEAST_COSINE) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of clusters with similar means, the most similar first."""
+def near_pairs(
+    profiles: Profiles, least_cosine: float = LEAST_COSINE, *, clutter: bool = False
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Pairs of clusters with similar means, the most similar first; on demand with a clutter that was found."""
     means = entries_by_row(profiles, profiles.means())
     lengths = np.sqrt(np.asarray(means.multiply(means).sum(axis=1)).ravel())
     units = sp.diags_array(1 / np.maximum(lengths, 1e-300)) @ means
     cosine = sp.triu(sp.coo_matrix(units @ units.T), k=1).tocoo()
-    close = np.flatnonzero((cosine.data > least_cosine) & (cosine.row >= profiles.n_clutter))
+    allowed = profiles.has_entries.copy()
+    allowed[: profiles.n_clutter] &= clutter
+    close = np.flatnonzero((cosine.data > least_cosine) & allowed[cosine.row])
     close = close[np.argsort(-cosine.data[close], kind="stable")][: PER_CLUSTER * profiles.n_rows]
     return cosine.row[close].astype(np.int64), cosine.col[close].astype(np.int64)
 
