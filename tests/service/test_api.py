@@ -132,12 +132,16 @@ def test_a_cluster_that_is_not_there_is_404(client):
 
 
 def test_every_view_comes_as_csv_and_ndjson(client):
-    for path in ("/clusters", "/events", "/timeline"):
+    first = client.get("/clusters").json()["clusters"][0]["id"]
+    views = ("/clusters", f"/clusters/{first}", f"/clusters/{first}/items", "/events", "/timeline", "/map", "/stats")
+    for path in views:
         text = client.get(path, params={"format": "csv"}).text
         assert len(list(csv.DictReader(io.StringIO(text)))) >= 1, path
         lines = client.get(path, params={"format": "ndjson"}).text.splitlines()
         assert all(json.loads(line) for line in lines)
     assert client.post("/assign?format=csv", json={"items": items(2)}).text.startswith("id,cluster,score")
+    assert client.get("/clusters", params={"format": "csv", "search": "no such"}).text.startswith("id,name,")
+    assert client.get("/edits", params={"format": "csv"}).text.startswith("edit,action,cluster")
 
 
 def test_bulk_in_bulk_out(client):

@@ -81,3 +81,13 @@ def test_a_feature_that_hardly_differs_sets_nothing_apart(measured):
     there = TopFeatures(np.array([0, 1]), np.array([0.1, 0.012]), "share")
     assert compared(measured, here, there, {})["more_here"] == []
     assert compared(measured, here, there, {})["more_there"] == ["feature 1"]
+
+
+def test_a_model_that_was_fitted_long_ago_does_not_squeeze_the_timeline(tmp_path):
+    data = shop()
+    model = TimeSensitiveMixture(random_state=0).fit(data, times=data.times)
+    with running(tmp_path, model) as client:
+        learned(client, [{**item, "time": 1.8e9} for item in items(8, start=120)])
+        rows = client.get("/timeline", params={"n": 100}).json()["clusters"]
+        assert sum(sum(row["counts"]) for row in rows) == 8
+        assert rows[0]["bin_seconds"] == 60

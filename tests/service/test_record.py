@@ -83,3 +83,11 @@ def test_it_comes_back_from_a_snapshot_as_it_was():
     again = Record.from_state(record.to_state())
     assert again == record
     assert len(again.recent) == 3
+
+
+def test_a_merge_before_the_first_item_leaves_the_timeline_to_begin_with_it():
+    record = Record()
+    record.merge_timeline(2, into=1)
+    record.add_items(arrivals(1.7e9))
+    assert record.bin_seconds == 60.0
+    assert record.first_bin == record.last_bin == 1.7e9 // 60

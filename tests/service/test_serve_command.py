@@ -72,6 +72,24 @@ def test_readers_share_an_address_and_one_writer_learns(tmp_path):
     assert code == 0
 
 
+def test_what_was_changed_is_seen_by_whoever_changed_it(tmp_path):
+    """With readers in processes of their own, an edit and items that were waited for are there when it is answered."""
+    service = Process(tmp_path, "bernoulli", "-k", "4", "--workers", "2", "--snapshot-seconds", "60")
+    with httpx.Client(base_url=service.url, timeout=60) as client:
+        sent = client.post("/learn", json={"items": items(100)}, params={"wait": 60}).json()
+        assert sent["learned"]
+        assert sent["snapshot"] >= sent["position"]
+        cluster = client.get("/clusters").json()["clusters"][0]["id"]
+        named = client.post(f"/clusters/{cluster}/name", json={"name": "mine"}).json()
+        assert named["snapshot"] >= named["edit"]
+        assert client.get(f"/clusters/{cluster}").json()["name"] == "mine"
+        assert client.post("/undo", json={"edit": named["edit"]}).json()["snapshot"] > named["edit"]
+        assert client.get(f"/clusters/{cluster}").json()["name"] != "mine"
+        unwaited = client.post("/learn", json={"items": items(5, start=100)}).json()
+        assert unwaited["learned"] == (unwaited["snapshot"] >= unwaited["position"])
+    assert service.end(TERM) == 0
+
+
 def test_a_follower_reads_and_does_not_write(tmp_path):
     with running(tmp_path, new_model("kmeans"), snapshot_seconds=0.2) as client:
         learned(client, items(100))

@@ -151,7 +151,7 @@ def _run(
     else:
         begun = service.view.state.is_fitted
         plan = ReaderPlan(
-            place, socket_path(place), limits, tokens, hosts, follow_seconds=min(1.0, storage["publish_seconds"]),
+            place, socket_path(place), limits, tokens, hosts, follow_seconds=min(0.1, storage["publish_seconds"]),
             log_level=log_level, new_model=None if begun else description_of(service.view.model),
         )  # fmt: skip
         serve_with_readers(app, plan, listening, workers)

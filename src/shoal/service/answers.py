@@ -61,24 +61,26 @@ def finite(value: Any) -> Any:
     return value
 
 
-def table_response(rows: Sequence[dict[str, Any]], format: str, snapshot: int, name: str) -> Response:
-    """Rows as CSV or newline-delimited JSON."""
+def table_response(
+    rows: Sequence[dict[str, Any]], format: str, snapshot: int, name: str, columns: Sequence[str] = ()
+) -> Response:
+    """Rows as CSV or newline-delimited JSON; ``columns`` come first, and are there without a row, too."""
     headers = {"X-Shoal-Snapshot": str(snapshot)}
     if format == "ndjson":
         text = "".join(json_text(row) + "\n" for row in rows)
         return Response(text.encode("utf-8", "replace"), 200, headers, "application/x-ndjson")
     headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    return Response(csv_text(rows).encode("utf-8", "replace"), 200, headers, "text/csv; charset=utf-8")
+    return Response(csv_text(rows, columns).encode("utf-8", "replace"), 200, headers, "text/csv; charset=utf-8")
 
 
-def csv_text(rows: Sequence[dict[str, Any]]) -> str:
+def csv_text(rows: Sequence[dict[str, Any]], first: Sequence[str] = ()) -> str:
     """CSV with a head; text that a spreadsheet would run as a formula gets an apostrophe in front.
 
     >>> csv_text([{"id": 1, "name": "=1+1"}])
     "id,name\\r\\n1,'=1+1\\r\\n"
     """
     out = io.StringIO()
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+    columns = list(dict.fromkeys([*first, *(name for row in rows for name in row)]))
     writer = csv.writer(out)
     writer.writerow(columns)
     writer.writerows([_cell(row.get(name)) for name in columns] for row in rows)

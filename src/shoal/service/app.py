@@ -19,10 +19,10 @@ from starlette.responses import PlainTextResponse, Response
 import shoal
 from shoal.errors import ShoalError, UnknownFeature
 from shoal.service import routes_ask, routes_change
-from shoal.service.answers import Refused, error_response, json_response
+from shoal.service.answers import Refused, error_response, json_response, table_response
 from shoal.service.edits import UnknownCluster
 from shoal.service.gates import Gate
-from shoal.service.routes_ask import first_trouble, service_of
+from shoal.service.routes_ask import Format, first_trouble, service_of
 from shoal.service.schemas import ItemIn, ItemsIn
 from shoal.service.service import Service
 from shoal.service.state import CannotDo
@@ -102,8 +102,11 @@ def _add_status_routes(app: FastAPI) -> None:
     """These wait for nothing, so they are answered when all threads are taken, too."""
 
     @app.get("/stats", tags=["status"], summary="What the service is doing, in numbers")
-    async def stats(request: Request) -> Response:
-        return json_response(service_of(request).stats())
+    async def stats(request: Request, format: Format = "json") -> Response:
+        facts = service_of(request).stats()
+        if format != "json":
+            return table_response([facts], format, facts["snapshot"], "stats")
+        return json_response(facts)
 
     @app.get("/healthz", tags=["status"], summary="Whether the process answers")
     async def healthz(request: Request) -> Response:

@@ -12,6 +12,7 @@ import numpy as np
 
 N_EVENTS = 10_000
 N_BINS = 200  # of the timeline; when it is full, neighboring bins are joined
+LONGEST_GAP = 4  # times the time that a model was fitted on, between it and the first item learned here
 FAST_HOURS, SLOW_HOURS = 0.25, 6.0  # half-lives of the two rates that are compared to find a burst
 BURST_RATIO, BURST_ITEMS = 4.0, 8.0  # a burst: so many times the usual rate, and so many items behind it
 PLAIN = (
@@ -147,9 +148,10 @@ class Record:
         """The past of a cluster that was merged belongs to the one it went into."""
         if fitted := self.fitted.pop(cluster, None):
             self.fitted[into] = [*self.fitted.get(into, []), *(item._replace(cluster=into) for item in fitted)]
-        target = self.timeline.setdefault(into, {})
-        for at, count in self.timeline.pop(cluster, {}).items():
-            target[at] = target.get(at, 0) + count
+        if bins := self.timeline.pop(cluster, None):  # an empty past would count as one that began in 1970
+            target = self.timeline.setdefault(into, {})
+            for at, count in bins.items():
+                target[at] = target.get(at, 0) + count
         gone = self.rates.pop(cluster, None)
         if gone is not None:
             rates = self.rates.setdefault(into, Rates())
@@ -159,6 +161,8 @@ class Record:
 
     def _bin(self, cluster: int, time: float) -> None:
         at = int(time // self.bin_seconds)
+        if self.n_items == 1 and at - self.last_bin > LONGEST_GAP * (self.last_bin - self.first_bin + 1):
+            self.timeline.clear()  # the model was fitted long ago: both times would not fit into one picture
         if not self.timeline:
             self.first_bin = self.last_bin = at
         self.first_bin, self.last_bin = min(self.first_bin, at), max(self.last_bin, at)

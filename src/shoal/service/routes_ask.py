@@ -6,6 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from fastapi import APIRouter, Body, Query, Request
 from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
@@ -13,8 +14,9 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from shoal.service.answers import Refused, json_response, json_text, table_response
-from shoal.service.catalog import SORTS, timeline_of
+from shoal.service.catalog import SORTS, Entry, timeline_of
 from shoal.service.live import live_events
+from shoal.service.record import LearnedItem
 from shoal.service.schemas import ItemIn, ItemsIn, SuggestIn
 from shoal.service.service import Service
 from shoal.service.view import View
@@ -52,7 +54,7 @@ async def assign(request: Request, top: Annotated[int, Query(ge=1, le=100)] = 1,
     items = await read_items(request, service.limits.max_items)
     rows = await run_in_threadpool(view.assign, items, top)
     if format != "json":
-        return table_response(rows, format, view.snapshot, "assigned")
+        return table_response(rows, format, view.snapshot, "assigned", ("id", "cluster", "score", "unknown_features"))
     return answer(view, {"items": rows})
 
 
@@ -78,7 +80,7 @@ def suggest(request: Request, asked: Annotated[SuggestIn, Body()], format: Forma
     view = service_of(request).view
     rows = view.suggest(asked.observed, asked.rejected, asked.n)
     if format != "json":
-        return table_response(rows, format, view.snapshot, "suggestions")
+        return table_response(rows, format, view.snapshot, "suggestions", ("feature", "probability", "reasons"))
     return answer(view, {"suggestions": rows})
 
 
@@ -107,17 +109,24 @@ def clusters(
     view = service_of(request).view
     found = view.catalog.find(search, sort, order == "descending", only) if view.state.is_fitted else []
     if format != "json":
-        return table_response([entry.as_dict() for entry in found], format, view.snapshot, "clusters")
+        rows = [entry.as_dict() for entry in found]
+        return table_response(rows, format, view.snapshot, "clusters", [*Entry.__dataclass_fields__])
     shown = found[(page - 1) * page_size : page * page_size]
     facts = {"total": len(found), "page": page, "page_size": page_size}
     return answer(view, {**facts, "clusters": [entry.as_dict() for entry in shown]})
 
 
 @router.get("/clusters/{cluster}", summary="The card of one cluster")
-def card(request: Request, cluster: int) -> Response:
-    """Features with uncertainty, neighbors and what sets it apart, typical and borderline items, history."""
+def card(request: Request, cluster: int, format: Format = "json") -> Response:
+    """Features with uncertainty, neighbors and what sets it apart, typical and borderline items, history.
+
+    CSV and newline-delimited JSON hold the features.
+    """
     view = service_of(request).view
-    return answer(view, view.card(cluster))
+    found = view.card(cluster)
+    if format != "json":
+        return table_response(found["features"], format, view.snapshot, f"cluster-{cluster}", ("name", "value"))
+    return answer(view, found)
 
 
 @router.get("/clusters/{cluster}/items", summary="Recent items of a cluster")
@@ -128,34 +137,34 @@ def items(
     view = service_of(request).view
     rows = [item._asdict() | {"features": list(item.features)} for item in view.record.items_of(cluster)[:n]]
     if format != "json":
-        return table_response(rows, format, view.snapshot, f"items-{cluster}")
+        return table_response(rows, format, view.snapshot, f"items-{cluster}", LearnedItem._fields)
     return answer(view, {"items": rows})
 
 
 @router.get("/map", summary="Where each cluster lies on the map")
-def map_(request: Request) -> Response:
+def map_(request: Request, format: Format = "json") -> Response:
     """Columns, not rows: ten thousand clusters are one small answer."""
     view = service_of(request).view
-    if not view.state.is_fitted:
-        return answer(view, {"id": [], "name": [], "size": [], "x": [], "y": [], "bursting": []})
-    catalog = view.catalog
-    places = catalog.map
-    columns = {name: [getattr(entry, name) for entry in catalog.entries] for name in ("id", "name", "size", "bursting")}
-    return answer(view, {**columns, "x": places[:, 0].round(5).tolist(), "y": places[:, 1].round(5).tolist()})
+    entries, places = (view.catalog.entries, view.catalog.map) if view.state.is_fitted else ([], np.zeros((0, 2)))
+    columns = {name: [getattr(entry, name) for entry in entries] for name in ("id", "name", "size", "bursting")}
+    columns |= {"x": places[:, 0].round(5).tolist(), "y": places[:, 1].round(5).tolist()}
+    if format != "json":
+        rows = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+        return table_response(rows, format, view.snapshot, "map", [*columns])
+    return answer(view, columns)
 
 
 @router.get("/timeline", summary="Items of the largest clusters over time")
 def timeline(request: Request, n: Annotated[int, Query(ge=1, le=100)] = 20, format: Format = "json") -> Response:
     """Counts in bins of equal length, for the clusters with the most items in them."""
     view = service_of(request).view
-    if not view.state.is_fitted:
-        return answer(view, {"clusters": []})
-    totals = {id_: sum(bins.values()) for id_, bins in view.record.timeline.items() if id_ in view.catalog.at}
+    known = view.catalog.at if view.state.is_fitted else {}
+    totals = {id_: sum(bins.values()) for id_, bins in view.record.timeline.items() if id_ in known}
     largest = sorted(totals, key=lambda id_: (-totals[id_], id_))[:n]
     entries = [view.catalog.entries[view.catalog.at[id_]] for id_ in largest]
     rows = [{"id": entry.id, "name": entry.name, **timeline_of(view.state, entry.id)} for entry in entries]
     if format != "json":
-        return table_response(rows, format, view.snapshot, "timeline")
+        return table_response(rows, format, view.snapshot, "timeline", ("id", "name", "start", "bin_seconds", "counts"))
     return answer(view, {"clusters": rows})
 
 
@@ -178,7 +187,9 @@ def events(
         and (cluster is None or cluster in (event["cluster"], event["into"]))
     ][:n]
     if format != "json":
-        return table_response(found, format, view.snapshot, "events")
+        return table_response(
+            found, format, view.snapshot, "events", ("event", "kind", "cluster", "into", "time", "note")
+        )
     return answer(view, {"last": found[-1]["event"] if found else after, "events": found})
 
 

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Body, Query, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
-from shoal.service.answers import Refused, json_response
-from shoal.service.routes_ask import answer, bulk_items, is_bulk, read_items, service_of
+from shoal.service.answers import Refused, json_response, table_response
+from shoal.service.routes_ask import Format, answer, bulk_items, is_bulk, read_items, service_of
 from shoal.service.schemas import MergeIn, NameIn, PinIn, SplitIn, UndoIn
 from shoal.service.service import Service
 from shoal.service.writer import QueueFull
@@ -19,6 +19,7 @@ from shoal.service.writer import QueueFull
 router = APIRouter()
 LONGEST_WAIT = 60.0
 COMMIT_SECONDS = 60.0
+EDIT_COLUMNS = ("edit", "action", "cluster", "at", "undone")
 
 
 @router.post("/learn", status_code=202, summary="Learn items", openapi_extra={
@@ -51,6 +52,8 @@ async def learn(
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.wrap_future(writer.seen(facts["position"])), wait)
             learned = True
+    if wait and learned:
+        service.show_readers()
     facts |= {"learned": learned, "lag_items": max(0, writer.lag_items)}
     return json_response({"snapshot": service.view.snapshot, **facts}, 202)
 
@@ -124,11 +127,13 @@ async def undo(request: Request, asked: Annotated[UndoIn, Body()]) -> Response:
 
 
 @router.get("/edits", summary="Edits, the newest first")
-def edits(request: Request) -> Response:
+def edits(request: Request, format: Format = "json") -> Response:
     """``undoable`` is the edit that can be undone now, or null with the reason."""
     service = service_of(request)
     view, writer = service.view, service.writer
     undoable, why = (None, "this is a read-only replica.") if writer is None else writer.learner.undoable(
         writer.journal.last_position + 1
     )  # fmt: skip
+    if format != "json":
+        return table_response(view.record.edits[::-1], format, view.snapshot, "edits", EDIT_COLUMNS)
     return answer(view, {"undoable": undoable, "why_not": why or None, "edits": view.record.edits[::-1]})

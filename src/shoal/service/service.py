@@ -79,6 +79,7 @@ class Service:
         self.ready = False
         self.stopping = threading.Event()
         self.follow_seconds = follow_seconds
+        self.has_readers = False  # other processes, which see what is in snapshots on disk
         self.writer: Writer | None = None
         self._learned: list[tuple[float, int]] = []
         if follow:
@@ -175,6 +176,7 @@ class Service:
                 edit["items"] = self._items_to_split(edit["cluster"])
             check_edit(self.view.state, edit)
         result = writer.edit(edit)
+        self.show_readers()
         note = {name: value for name, value in edit.items() if name != "items"}
         audit_log.info("edit", extra={"facts": {**note, "position": result["edit"], "who": who}})
         return result
@@ -187,6 +189,11 @@ class Service:
                 "were learned through the service."
             )
         return [{"id": item.id, "features": list(item.features)} for item in items]
+
+    def show_readers(self) -> None:
+        """Somebody waits until readers see what was changed: save a snapshot now if they are other processes."""
+        if self.has_readers and self.writer is not None:
+            self.writer.save_now.set()
 
     def require_writer(self) -> Writer:
         """The writer, unless this service only reads."""

@@ -50,7 +50,9 @@ def read_forever(plan: ReaderPlan, listening: socket.socket) -> None:
     service = Service(
         plan.folder, stand_in, follow=True, limits=plan.limits, tokens=plan.tokens, follow_seconds=plan.follow_seconds
     )
-    server = configured(create_app(service, hosts=plan.hosts, forward=lambda app: Forward(app, plan.writer_socket)))
+    server = configured(
+        create_app(service, hosts=plan.hosts, forward=lambda app: Forward(app, plan.writer_socket, service))
+    )
 
     def leave_with_parent() -> None:
         while os.getppid() == parent:
@@ -64,6 +66,7 @@ def read_forever(plan: ReaderPlan, listening: socket.socket) -> None:
 def serve_with_readers(app: Any, plan: ReaderPlan, listening: socket.socket, n_readers: int) -> None:
     """Run the writer here, on a socket of its own, and readers on the address that callers know."""
     service: Service = app.state.service
+    service.has_readers = True
     context = multiprocessing.get_context("spawn")
     own = socket.socket(socket.AF_UNIX)
     own.bind(plan.writer_socket)

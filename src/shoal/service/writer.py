@@ -103,7 +103,7 @@ class Writer:
         self._n_edits_waiting = 0
         self._awaited: list[tuple[int, Future[None]]] = []
         self._queue: queue.Queue[Pending | None] = queue.Queue(queue_requests)
-        self._wake, self._save_now, self._closing = threading.Event(), threading.Event(), threading.Event()
+        self._wake, self.save_now, self._closing = threading.Event(), threading.Event(), threading.Event()
         self._publishing = threading.Lock()
         self._threads: list[threading.Thread] = []
 
@@ -340,10 +340,10 @@ class Writer:
 
     def _save_forever(self) -> None:
         while not self._closing.is_set():
-            self._save_now.wait(min(1.0, self.snapshot_seconds))
-            due = time.time() - self.snapshot_time >= self.snapshot_seconds or self._save_now.is_set()
+            self.save_now.wait(min(1.0, self.snapshot_seconds))
+            due = time.time() - self.snapshot_time >= self.snapshot_seconds or self.save_now.is_set()
             if due or self.journal.n_bytes > self.journal_bytes:
-                self._save_now.clear()
+                self.save_now.clear()
                 self.save_snapshot()
 
     def save_snapshot(self) -> bool:
@@ -388,7 +388,7 @@ class Writer:
                 time.sleep(0.02)
         self._closing.set()
         self._wake.set()
-        self._save_now.set()
+        self.save_now.set()
         for thread in self._threads:
             thread.join(timeout)
         if self._threads:
