@@ -48,43 +48,43 @@ def _can_learn_more(model: BernoulliMixture) -> bool:
 
 @storable
 class BernoulliMixture(FittedProfiles):
-    """Clusters of sets (ads by keywords, baskets, tags), each number with its uncertainty, learned in one pass.
+    """Bernoulli mixture for sets (ads by keywords, baskets, tags), with uncertainty, learned in one pass.
 
-    A cluster believes, for every feature, in a Beta distribution of the share of its rows that have it. Values above 0
-    mean that a row has the feature. Cost per row does not depend on the number of features.
+    A cluster has, for every feature, a Beta distribution of the share of its rows that have the feature. Values above 0
+    mean that a row has the feature. The cost per row does not depend on the number of features.
 
     Parameters
     ----------
     n_clusters : int
-        At most this many clusters; those that rows not learned yet have no need of are merged.
+        Maximum number of clusters; clusters that do not improve the likelihood of new rows are merged.
     inference : {"adf", "em"}
-        "adf": assumed density filtering, one pass. "em": maximum likelihood in many passes, the baseline.
+        "adf": assumed density filtering, one pass. "em": maximum likelihood by several passes.
     clutter : bool
         Label rows of unrelated features -1: those of clusters whose own parameters predict new rows no better than one
         parameter for all features.
     n_passes : int
-        How often ADF looks at each row. From the second time on, what a row taught is taken back first.
+        Number of passes of ADF. From the second pass on, the earlier contribution of a row is removed first.
     strength : float, optional
-        How many rows the prior is worth. None: the number of most evidence.
+        Weight of the prior, in rows. None: the value with the largest evidence.
     background : {"feature", "flat"}
         The prior's mean is each feature's share of all rows, or the same for all features.
     init : {"spread", "random"}
-        Begin with rows far apart, or with random rows.
+        Initialize with rows far apart, or with random rows.
     adapt : bool
-        Merge clusters that are not needed; in ``partial_fit``, begin new ones for rows that none explains.
+        Merge redundant clusters; in ``partial_fit``, create new ones for rows that no cluster explains.
     features_kept : int
-        The most features with a Beta of their own in one cluster.
+        Maximum number of features with their own Beta in a cluster.
     n_partitions : int
-        Parts of a round that are learned from the same prior, then added up (on threads); 1 is strictly one by one.
+        Parts of a round that are learned in parallel from the same prior and then added; 1 is strictly sequential.
     max_iter, tol : int, float
-        For EM: most passes, and the relative change of the log likelihood at which to stop.
+        For EM: maximum number of passes, and relative change of the log likelihood at which to stop.
     n_threads : int, optional
         Threads to use; None means all cores. It does not change the result.
     engine : str
         Where passes over the rows run: ``"threads"`` of this process (or what :func:`shoal.engine.using` chose),
         ``"dask"``, or the address of a Dask scheduler. It does not change the result.
     random_state : int or Generator, optional
-        Decides the start and the order of rows.
+        Seed of the initialization and of the order of rows.
 
     Attributes
     ----------
@@ -93,15 +93,15 @@ class BernoulliMixture(FittedProfiles):
     cluster_ids_, cluster_sizes_ : ndarray of shape (n_clusters_,)
         Stable ids of the clusters, and the effective number of rows of each, of all rows learned.
     strength_ : float
-        How many rows the prior is worth.
+        Weight of the prior, in rows.
     objective_history_ : list of float
         ADF: mean log probability of each round's rows before they were learned. EM: log likelihood of each pass.
     profiles_, roster_, calibration_ :
-        All beliefs; ids, names, pins and events of clusters; what suggested probabilities were calibrated by.
+        All posteriors; ids, names, pins and events of clusters; the calibration of suggested probabilities.
 
     Examples
     --------
-    Two kinds of shopper, and what goes with butter:
+    Two kinds of baskets, and a suggestion:
 
     >>> import numpy as np
     >>> X = np.array([[1, 1, 0, 0], [1, 1, 1, 0], [0, 0, 1, 1], [0, 1, 1, 1]] * 25)
@@ -320,7 +320,7 @@ class BernoulliMixture(FittedProfiles):
     # --- differences and models trained apart -------------------------------------------------------------------------
 
     def accumulate(self, X: Any, sample_weight: Any = None) -> Delta:
-        """What these rows would teach the model, which stays as it is. Apply with :meth:`update`."""
+        """The difference that learning these rows makes, without changing the model. Apply with :meth:`update`."""
         rows = self._rows(X)
         weights = repetitions(validate_weights(sample_weight, rows.shape[0]))
         delta, _ = accumulate(Block(rows, weights), self.profiles_)
@@ -331,7 +331,7 @@ class BernoulliMixture(FittedProfiles):
         return self._apply(delta, 1.0)
 
     def forget(self, stats: Delta) -> BernoulliMixture:
-        """Take a difference back, exactly: a day, or a customer, that shall not have been seen."""
+        """Remove a difference exactly, for example the data of a day or of a customer."""
         return self._apply(stats, -1.0)
 
     def _apply(self, delta: Delta, sign: float) -> BernoulliMixture:
@@ -347,9 +347,8 @@ class BernoulliMixture(FittedProfiles):
     def merge(self, other: Any) -> BernoulliMixture:
         """Take in a model that was fitted on other rows with the same columns.
 
-        Clusters of the two that are better believed to be one are joined, then those that lose least, until
-        ``n_clusters`` are left. The beliefs add up; neither model's rows are needed. Ids, names and pins of this model
-        stay.
+        Clusters of the two models are merged where one cluster is more probable than two, and then in order of the
+        smallest loss until ``n_clusters`` are left. No rows are needed. Ids, names and pins of this model are kept.
         """
         check_is_fitted(self)
         if not isinstance(other, BernoulliMixture):

@@ -34,56 +34,71 @@ logger = logging.getLogger("shoal")
 
 @storable
 class ExponentialFamilyMixture(FittedMixture):
-    """Finds groups in counts, sets or measurements by sampling a Bayesian mixture, if need be of thousands.
+    """Bayesian mixture of exponential families, sampled by collapsed Gibbs, with up to thousands of components.
 
-    The clusters' parameters and weights are integrated out; what is sampled is who belongs with whom. ``n_clusters`` is
-    an upper bound: clusters may stay empty, and ``n_clusters_`` says how many were found. Where all are in use, the
-    number is the bound and not a finding; ``bound_reached_`` is then True.
+    Parameters and weights of clusters are integrated out; labels are sampled. ``n_clusters`` is a maximum: clusters may be
+    empty, and ``n_clusters_`` is the number of the others. If all are used (``bound_reached_``), ``n_clusters_`` is the
+    maximum and not an estimate.
 
     Parameters
     ----------
-    n_clusters : most clusters there may be, or ``"auto"``: a generous bound, and where the rows fill any bound, as long
-        ones do, the number that models of two halves of the rows agree on. ``number_of_clusters_`` says how it was
-        chosen and keeps the generous fit with its tree, for those who want it finer or coarser.
-    family : ``"multinomial"`` for documents, ``"bernoulli"`` for sets, ``"poisson"`` for counts of events,
+    n_clusters : int or "auto"
+        Maximum number of clusters. "auto" starts from a large maximum; if the rows use all clusters, as long rows do, it
+        takes the number on which models of two halves of the rows agree. ``number_of_clusters_`` holds the reason, and
+        the first fit with its tree, which can be cut to other numbers.
+    family : str or dict
+        ``"multinomial"`` for documents, ``"bernoulli"`` for sets, ``"poisson"`` for counts of events,
         ``"gaussian"`` for measurements. ``"mixed"`` for tables of mixed columns (pandas, polars, Arrow, or a dict),
-        each of a family that is guessed, or a dict that names it: ``{"age": "gaussian", "smoker": "categorical",
+        each of a family that is detected, or a dict of families: ``{"age": "gaussian", "smoker": "categorical",
         ("left", "right"): "dirichlet"}``, with ``"gaussian"``, ``"lognormal"``, ``"poisson"``, ``"categorical"``,
         ``"multinomial"`` (words), ``"bernoulli"`` (sets), and for several columns at once ``"dirichlet"``, ``"full"``
-        or ``"tied"``. Missing values are left out of the likelihood. ``"dirichlet"`` for rows that are proportions and
-        ``"categorical"`` for tables of names are short for all columns of one family.
-    sampler : ``"gibbs"`` looks at every cluster for every row. ``"indexed"`` looks at those that share the row's rare
-        features. ``"fastex"`` proposes by binary hashes, as published, and hardly moves on text (see ``hashes``).
-        ``"auto"`` takes the cheapest and says which. In the second half all of them have the same stationary
-        distribution, the collapsed posterior.
-    n_sweeps : visits to every row. The first half learns the prior, tunes proposals, and merges and splits clusters,
-        none of which is a step of the chain; the second half is the chain, and gives the samples.
-    init : ``"one-pass"``, ``"random"``, labels to start from, or ``"auto"``: the best of several.
-    weights : ``"dirichlet"``, or ``"dirichlet_process"``.
-    concentration : pseudo-rows of each cluster (Dirichlet) or weight of a new one (process); ``"learn"`` finds it.
-    smoothing, background : of documents, the prior's pseudo-counts are ``smoothing`` for every word plus ``background``
-        in all, spread as in the whole data. ``"learn"`` finds either from the clusters. ``"auto"`` does so for the one
-        that suits: short texts get smoothing alone, long ones a background alone. Of sets and counts, ``background`` is
-        the number of rows the prior is worth; of measurements, ``smoothing`` is twice the variance expected within
-        clusters, as a share of that of the whole data.
-    refresh : the indexed sampler lists a settled row's candidates again after so many sweeps. That tunes proposals to
-        the chain's past, so it ends with the first half: then lists stay. With 1 no list is ever kept.
-    n_samples : labelings kept from the second half: ``labels_`` has the cluster where each row is most often in them
-        (with known labels or links, the best of them), and how often two rows are together is how probable that is.
-    n_bits, hashes : length of the hashes for ``"fastex"``; ``"published"``, or ``"ranked"``, where they only rank
-        candidates that are then scored exactly.
-    covariance : ``"diagonal"``, ``"spherical"``, ``"full"`` or ``"tied"`` (one for all clusters), for the Gaussian.
-    parallel : the indexed sampler also decides visits on threads, once few rows move: a group of rows at a time, from
-        the clusters as they are when it begins, and again in turn where what a row looked at has changed meanwhile. In
-        the second half that is the chain that visits row by row, not an approximation. Off by default: on one thread
-        it costs a little.
-    n_chains : chains that are run, from different starts. The model is that of the best log joint, samples are of all,
-        and ``diagnostics_`` has R-hat and the effective sample size; a warning says when the chains disagree.
-    n_threads : threads that list candidates for the indexed sampler, decide visits where ``parallel``, and score rows;
-        the answer does not depend on it.
-    engine : where rounds over blocks of rows run: ``"threads"`` of this process (or what :func:`shoal.engine.using`
-        chose), ``"dask"``, or the address of a Dask scheduler. It does not change the result.
-    random_state : decides the answer: an integer, a generator, or None.
+        or ``"tied"``. Missing values are left out of the likelihood. ``"dirichlet"`` (rows that are proportions) and
+        ``"categorical"`` (tables of names) use one family for all columns.
+    sampler : {"auto", "gibbs", "indexed", "fastex"}
+        "gibbs" scores every cluster for every row. "indexed" scores the clusters that share the rare features of the
+        row. "fastex" proposes by binary hashes, as published, and mixes poorly on text (see ``hashes``). "auto" chooses
+        the fastest; see ``sampler_``. In the second half of the sweeps, all have the same stationary distribution, the
+        collapsed posterior.
+    n_sweeps : int
+        Sweeps over the rows. The first half is burn-in: it learns the prior, tunes proposals, and merges and splits
+        clusters. The second half is the chain that is sampled.
+    init : {"auto", "one-pass", "random"}, array or fitted model
+        Initial labels. "auto" is the best of several.
+    weights : {"dirichlet", "dirichlet_process"}
+        Prior of the cluster weights.
+    concentration : float or "learn"
+        Pseudo-rows of each cluster (Dirichlet), or weight of a new cluster (Dirichlet process).
+    smoothing, background : float, "auto" or "learn"
+        For documents, the pseudo-counts of the prior are ``smoothing`` for every word plus ``background`` in total,
+        distributed as in the whole data. "learn" estimates them from the clusters. "auto" estimates the appropriate
+        one: ``smoothing`` for short texts, ``background`` for long texts. For sets and counts, ``background`` is the
+        weight of the prior in rows. For measurements, ``smoothing`` is twice the expected variance within clusters,
+        relative to that of the whole data.
+    refresh : int
+        During burn-in, the indexed sampler lists the candidates of a stable row again after this many sweeps;
+        afterwards lists are fixed. With 1, candidates are listed at every visit.
+    n_samples : int
+        Labelings kept from the second half. ``labels_`` has the most frequent cluster of each row in them (with known
+        labels or links, the best labeling), and their frequencies are the probability that two rows are together.
+    n_bits : int
+        Length of the hashes of "fastex".
+    hashes : {"ranked", "published"}
+        "published": as in the paper. "ranked": hashes rank candidates, which are then scored exactly.
+    covariance : {"diagonal", "spherical", "full", "tied"}
+        For the Gaussian; "tied" is one covariance for all clusters.
+    parallel : bool
+        Whether the indexed sampler decides visits on threads, in groups of rows, once few rows move. Visits whose
+        inputs have changed are decided again, so that the result is that of the sequential chain.
+    n_chains : int
+        Number of chains with different initial states. The model is the one of the best log joint; samples are from all
+        chains, and ``diagnostics_`` has R-hat and the effective sample size.
+    n_threads : int, optional
+        Threads to use; None means all cores. It does not change the result.
+    engine : str
+        Where passes over blocks of rows run: ``"threads"`` of this process (or what :func:`shoal.engine.using`
+        selected), ``"dask"``, or the address of a Dask scheduler. It does not change the result.
+    random_state : int, Generator or None
+        Random seed.
 
     Examples
     --------
@@ -94,7 +109,7 @@ class ExponentialFamilyMixture(FittedMixture):
     >>> model.n_clusters_, (model.labels_ == model.labels_[0]).tolist()
     (2, [True, True, False, False, True, False])
 
-    A table with missing values (a pandas, polars or Arrow table does as well):
+    A table with missing values (pandas, polars and Arrow tables are accepted, too):
 
     >>> people = {"age": [23.0, 25, 21, None, 24, 26, 67, 70, 72, None, 69, 71],
     ...           "smoker": ["no", "no", None, "no", "no", "no", "yes", "yes", "yes", "yes", None, "yes"]}

@@ -46,18 +46,18 @@ from shoal.weights import scaled_weights
 class SphericalKMeans(CenterEstimator):
     """Cluster sparse rows by their direction: documents by terms, users by clicks, ads by keywords.
 
-    Rows are brought to unit length; a center is the unit mean of its rows; the objective is the mean cosine of the
-    rows to their centers (psi). Nothing of size n_clusters x n_features is ever made: centers are sparse.
+    Rows are scaled to unit length; a center is the mean of its rows, scaled to unit length; the objective is the mean
+    cosine of rows and centers (psi). Centers are sparse; no n_clusters x n_features array is made.
 
     Parameters
     ----------
     n_clusters : int
-        How many clusters.
+        Number of clusters.
     algorithm : {"auto", "exact", "sparse", "wand"}
-        ``exact`` is Lloyd's algorithm, label for label, without most of its work. ``sparse`` keeps only the heaviest
+        ``exact`` gives the labels of Lloyd's algorithm with fewer computations. ``sparse`` keeps only the heaviest
         features of each center while it iterates. ``wand`` lets centers retrieve rows from an inverted index ("Scalable
-        K-Means by Ranked Retrieval", WSDM 2014). ``auto`` measures a small part of the work and takes ``exact`` where
-        that is quick and ``sparse`` elsewhere; ``algorithm_`` says which.
+        K-Means by Ranked Retrieval", WSDM 2014). ``auto`` measures a small part of the work and chooses ``exact`` where
+        that is fast, otherwise ``sparse``; see ``algorithm_``.
     top : int
         For ``wand`` (which runs MaxScore where that is faster): how many rows a center asks for. All rows scored on
         the way are offered to it, so 1 is enough.
@@ -75,12 +75,12 @@ class SphericalKMeans(CenterEstimator):
     max_iter, tol : int, float
         Stop after this many steps, or when the mean similarity changes by less than this share.
     bisecting : bool
-        Make a tree: split the worst cluster in two until there are ``n_clusters``. ``predict`` then walks the tree.
+        Build a tree by splitting the worst cluster in two until there are ``n_clusters``; ``predict`` descends the tree.
     min_cluster_size, max_cluster_size : int or None
-        Rows that every cluster of a fit has at least, or at most. Rows are moved by prices, where they lose least; what
-        that costs in mean similarity is ``certificate_["cost_of_size_limits"]``. ``predict`` knows no limits.
+        Limits on the number of rows of a cluster in ``fit``, with the smallest loss of similarity, which is
+        ``certificate_["cost_of_size_limits"]``. ``predict`` has no limits.
     random_state : int, RandomState or None
-        Decides the answer. The number of threads and the order of the rows do not.
+        Random seed. Results do not depend on the number of threads.
     n_threads : int or None
         Threads to use; None means all cores.
     engine : str
@@ -117,7 +117,7 @@ class SphericalKMeans(CenterEstimator):
     >>> model.predict([[5, 0, 0, 0]]) == model.labels_[:1]
     array([ True])
 
-    Rows in blocks, as ``read_batches`` gives them, one at a time:
+    Rows in blocks, such as those of ``read_batches``:
 
     >>> SphericalKMeans(2, random_state=0).fit(iter([X[:2], X[2:]])).cluster_sizes_.tolist()
     [2, 2]

@@ -21,12 +21,12 @@ MOST_ROWS = 20_000  # of a resample: enough to see clusters of a few dozen rows,
 def cluster_stability(
     model: Estimator, X: Any, *, n_resamples: int = 10, times: Any = None, random_state: Any = None
 ) -> np.ndarray:
-    """For each cluster of a fitted model, how surely it is found again: 1 always, 0 never.
+    """Stability of each cluster of a fitted model: how reliably it is found again on subsamples, from 0 to 1.
 
     The model's options are fitted to subsamples of half of the rows; a cluster's stability is the mean, over
     subsamples, of the largest Jaccard coefficient between its rows and those of a cluster found there (Hennig,
-    "Cluster-wise assessment of cluster stability", 2007). Below 0.5 a cluster is dissolved by chance; above 0.75 it
-    may be trusted.
+    "Cluster-wise assessment of cluster stability", 2007). Clusters below 0.5 are unreliable; clusters above
+    0.75 are reliable.
 
     Parameters
     ----------

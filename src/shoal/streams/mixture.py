@@ -28,44 +28,44 @@ from shoal.threads import lock_of
 
 @storable
 class TimeSensitiveMixture(FittedStream):
-    """Finds threads and stories in time-stamped messages: clusters that are born, grow, fade, unknown in number.
+    """Time-sensitive Dirichlet process mixture: threads and stories in time-stamped messages, their number inferred.
 
-    A message joins a cluster in proportion to the weight that the cluster's past messages still have (``kernel``), and
-    to how well its words fit; or it starts a new one (``concentration``). With a step kernel this is the ordinary
-    Dirichlet process mixture. ``fit`` takes all messages together; ``partial_fit`` and ``learn_one`` take them as they
-    come, re-sample only a short window, and keep memory bounded. The model is sequential in time, so two of them cannot
-    be merged, and one stream cannot be learned on several threads. Questions from any number of threads are answered at
-    once; those that come while it learns wait.
+    A message joins a cluster with probability proportional to the decayed weight of the cluster's past messages
+    (``kernel``) and to the likelihood of its words, or starts a new cluster (``concentration``). With a step kernel this is
+    the ordinary Dirichlet process mixture. ``fit`` processes all messages together; ``partial_fit`` and ``learn_one``
+    process them in order, resample only a short window, and use bounded memory. The model is sequential in time, so two
+    models cannot be merged, and a stream is learned on one thread. Predictions are thread-safe and wait while the model
+    learns.
 
     Parameters
     ----------
     kernel : time kernel, text or None, default=None
-        How much a past message still weighs: a kernel of :mod:`shoal.streams.time_kernels`, or its name, such as
+        The weight of past messages by age: a kernel of :mod:`shoal.streams.time_kernels`, or its name, such as
         ``"exponential"``, ``"step"`` or ``"periodic:period=1 week"``. None is an exponential kernel whose rate is
         learned.
     half_life : float or text, default=None
-        Of an exponential kernel: in units of the clock, or as ``"2h"`` where the clock is in seconds.
+        Half-life of an exponential kernel, in units of time, or as ``"2h"`` if times are in seconds.
     concentration : float or None, default=None
-        How readily new clusters start (alpha); None learns it.
+        Weight of a new cluster (alpha); None learns it.
     likelihood : {"multinomial", "bernoulli", "gaussian"}, default="multinomial"
         Counts of words, sets of features, or measurements.
     granularity : {"threads", "stories", "topics"}, default="stories"
         How large clusters are. "threads" takes every split that raises the joint, "stories" asks more of a split, and
         "topics" also lets words count for less (a coarsened likelihood).
     base : {"background", "uniform"} or array, default="background"
-        What clusters look like before they have members: as the data say, uniform, or the mean share of each feature;
-        for "gaussian" a row (mean, pseudo-count, shape, rate) for each column.
+        Base measure: estimated from the data, uniform, or the mean share of each feature; for "gaussian" a row (mean,
+        pseudo-count, shape, rate) for each column.
     strength : float or None, default=None
         Pseudo-counts of the base measure; None learns it.
     drift : float, default=0.0
         Rate at which a cluster's words are forgotten in the stream (0: never), for stories whose words change. Clusters
         of words that drift are not merged, split or told as stories.
     evidence : sequence of Evidence, default=()
-        Kinds of evidence besides words, found by the names of their columns.
+        Kinds of evidence in addition to words, identified by the names of their columns.
     inference : Inference, dict or None, default=None
         Options of fitting and of the stream.
     history_dir : text or None, default=None
-        A folder for settled labels and retired clusters, so that memory stays flat on an endless stream. A model that
+        A folder for final labels and retired clusters, which bounds memory on an endless stream. A model that
         was loaded writes to a folder only after :meth:`use_history_dir`.
     random_state : int, RandomState or None, default=None
         Decides the answer.
@@ -93,7 +93,7 @@ class TimeSensitiveMixture(FittedStream):
 
     Examples
     --------
-    Two conversations, an hour apart, about the same thing, and one about something else:
+    Two conversations about one subject, an hour apart, and one about another:
 
     >>> from shoal.streams import ExponentialKernel, TimeSensitiveMixture
     >>> X = np.array([[3, 0], [4, 1], [0, 4], [3, 0], [1, 4], [4, 0], [3, 1]])

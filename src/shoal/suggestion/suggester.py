@@ -39,10 +39,10 @@ WAYS = ("auto", "dense", "dual", "local")
 class Suggester(Estimator):
     """Suggest features that belong with those of a set: tags, ingredients, keywords, products in a basket.
 
-    Scores of every feature are joined by a logistic regression whose weights are learned on rows that all of them have
-    forgotten: how common the feature is; ridge regression of each feature on all others (EASE); the remembered rows
-    that are most like the set; and low-rank factors (iALS), where they make lists better by at least .005. A
-    calibration curve turns the joint score into a probability that knows how much of the set is probably hidden.
+    The scores of a feature are combined by a logistic regression, which is trained on leave-one-out scores: the frequency
+    of the feature; ridge regression of each feature on all others (EASE); the most similar rows; and low-rank factors
+    (iALS), if they improve the ranking by at least .005. A calibration curve converts the combined score into a
+    probability, given the assumed share of hidden features.
 
     Parameters
     ----------
