@@ -72,7 +72,7 @@ def shares_of_clutter(
         both = np.logaddexp(own + np.log1p(-flat.share), flat.log_density(lengths, n_features))
         shares = np.exp(flat.log_density(lengths, n_features) - both)
         mass, before = float(weights @ shares), flat.share
-        if mass < LEAST_ROWS:
+        if not LEAST_ROWS <= mass <= MOST_SHARE * total:
             return None
         mean = float(weights @ (shares * lengths)) / (mass * n_features)
         flat = Flat(min(mass / total, MOST_SHARE), min(max(mean, LEAST_MEAN), MOST_MEAN))
