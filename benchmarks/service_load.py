@@ -1,6 +1,6 @@
 """Requests a second and their times, with learning going on: 1000 clusters over 100,000 features, on loopback.
 
-    python benchmarks/service_load.py [seconds a phase] [seconds of the memory run]
+    python benchmarks/service_load.py [seconds a phase = 10] [seconds of the memory run = 600]
 
 Callers are processes that keep a connection open and send one request after another. "quiet" is without learning; in
 "learning" another process sends 100 items a second. "overload": as many callers as keep ten times the requests under
@@ -129,7 +129,7 @@ def overload(folder: Path, model: Path, seconds: float) -> None:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
-    memory_seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 180.0
+    memory_seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 600.0
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         model = made_model(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from shoal import SphericalKMeans
 from shoal.base import Estimator, Roster, TopFeatures
 from shoal.report import FeatureFact, cluster_cards
 
@@ -98,3 +99,11 @@ def test_a_dataset_of_another_length_is_refused():
 
     with pytest.raises(ValueError, match="dataset has 1 items, but the model learned 5"):
         cluster_cards(Known().fit(), Short())
+
+
+def test_a_notebook_shows_whole_words_and_escapes_them():
+    words = [[f"<b>{kind} {'long ' * 12}{n}" for n in range(4)] for kind in ("tea", "rum") for _ in range(10)]
+    html = SphericalKMeans(2, random_state=0).fit(words)._html_repr()
+    assert "…" in html
+    assert "&lt;b&gt;tea" in html
+    assert "<b>tea" not in html
