@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from oracles.bernoulli import DenseADF, moment_match
 from shoal.bernoulli import BernoulliMixture
 from shoal.bernoulli.adf import Block, counted, filtered, wholly
-from shoal.bernoulli.adf_kernels import match_moments
+from shoal.bernoulli.moment_matching_kernels import match_moments
 from shoal.bernoulli.profiles import empty_profiles, means_of, refreshed
 from shoal.bernoulli.scoring import log_likelihoods
 

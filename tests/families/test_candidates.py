@@ -16,7 +16,7 @@ from shoal.families.kernels.candidates_kernels import (
 )
 from shoal.families.kernels.counts_kernels import DEAD
 from shoal.families.kernels.indexed_kernels import LATE, SELDOM, SURE
-from shoal.families.kernels.proposals_kernels import move_row
+from shoal.families.kernels.metropolis_hastings_kernels import move_row
 from shoal.families.kernels.scores_kernels import UNKNOWN_SCORE, score_row
 from shoal.families.options import Settings
 from shoal.families.samplers.count_problem import CountProblem

@@ -16,7 +16,7 @@ from shoal.families.kernels.gaussian_fastex_kernels import hash_sample_gauss
 from shoal.families.kernels.gaussian_kernels import gibbs_gauss
 from shoal.families.kernels.gibbs_kernels import gibbs_rows
 from shoal.families.kernels.indexed_kernels import sample_rows
-from shoal.families.kernels.proposals_kernels import move_row
+from shoal.families.kernels.metropolis_hastings_kernels import move_row
 from shoal.families.samplers.fastex import FastExChain
 from shoal.families.samplers.gaussian_fastex import GaussianFastExChain
 from shoal.families.samplers.gaussian_gibbs import GaussianChain

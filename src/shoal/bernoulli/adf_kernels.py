@@ -17,6 +17,7 @@ from shoal.bernoulli.entries_kernels import (
     open_slot,
     refresh_cluster,
 )
+from shoal.bernoulli.moment_matching_kernels import match_moments
 from shoal.jit import inline_kernel, kernel
 
 # A cluster's sums are recomputed when its mass has grown by this share: sooner while it is small and one row moves
@@ -88,16 +89,6 @@ def responsibilities(scores, negligible, touched, shares):
     for at in range(n):
         shares[at] /= total
     return n, best + np.log(total)
-
-
-@kernel
-def match_moments(alpha, n, share):
-    """Project r Beta(alpha + 1, .) + (1 - r) Beta(alpha, .) onto one Beta; return its alpha and alpha + beta."""
-    r, q = share, 1.0 - share
-    m1 = r * (alpha + 1.0) / (n + 1.0) + q * alpha / n
-    m2 = r * (alpha + 1.0) * (alpha + 2.0) / ((n + 1.0) * (n + 2.0)) + q * alpha * (alpha + 1.0) / (n * (n + 1.0))
-    after = (m1 - m2) / (m2 - m1 * m1)
-    return m1 * after, after
 
 
 @kernel

@@ -50,8 +50,8 @@ MOST_NUMBERS = 2**31  # of a matrix that is made dense: 16 GB
 class DensityKMeans(CenterEstimator):
     """K-means for rows that are the parameters of probability distributions.
 
-    For data in which each row describes a distribution, such as keywords by their bids or users by the posterior of their
-    click rate. Both steps minimize the objective exactly, so it never increases.
+    For data in which each row describes a distribution, such as keywords by their bids or users by the posterior of
+    their click rate. Both steps minimize the objective exactly, so it never increases.
 
     Parameters
     ----------

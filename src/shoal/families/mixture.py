@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from shoal.base import Roster, check_choice, check_int, storable, transaction
+from shoal.base import Roster, storable, transaction
 from shoal.engine import Partitions, learning
 from shoal.errors import BadInput, CannotMerge
 from shoal.families import editing, partitions, posterior, statistics
 from shoal.families.consensus import live_counts, most_probable
-from shoal.families.distributions.registry import COVARIANCES, FAMILIES, family_class
 from shoal.families.fit_warnings import check_fit, warn_of_chains
 from shoal.families.inspection import FittedMixture
 from shoal.families.number_of_clusters import choose
-from shoal.families.options import SAMPLERS, Settings, check_number, check_prior, same_columns, seed_of
+from shoal.families.options import Settings, check_options, same_columns, seed_of
 from shoal.families.samplers.constraints import Constraints, Known, read_known
 from shoal.families.samplers.initialization import first_labels, predicted_labels
 from shoal.families.samplers.problems import choose_sampler, make_problem
@@ -28,7 +27,6 @@ from shoal.threads import row_blocks
 
 SPLIT_MERGE_ROWS = 50_000
 SPLIT_MERGE_CLUSTERS = 1_000
-WORDS_FOR_WEIGHTS = ("dirichlet", "dirichlet_process")
 logger = logging.getLogger("shoal")
 
 
@@ -36,16 +34,16 @@ logger = logging.getLogger("shoal")
 class ExponentialFamilyMixture(FittedMixture):
     """Bayesian mixture of exponential families, sampled by collapsed Gibbs, with up to thousands of components.
 
-    Parameters and weights of clusters are integrated out; labels are sampled. ``n_clusters`` is a maximum: clusters may be
-    empty, and ``n_clusters_`` is the number of the others. If all are used (``bound_reached_``), ``n_clusters_`` is the
-    maximum and not an estimate.
+    Parameters and weights of clusters are integrated out; labels are sampled. ``n_clusters`` is a maximum: clusters may
+    be empty, and ``n_clusters_`` is the number of the others. If all are used (``bound_reached_``), ``n_clusters_`` is
+    the maximum and not an estimate.
 
     Parameters
     ----------
     n_clusters : int or "auto"
-        Maximum number of clusters. "auto" starts from a large maximum; if the rows use all clusters, as long rows do, it
-        takes the number on which models of two halves of the rows agree. ``number_of_clusters_`` holds the reason, and
-        the first fit with its tree, which can be cut to other numbers.
+        Maximum number of clusters. "auto" starts from a large maximum; if the rows use all clusters, as long rows do,
+        it takes the number on which models of two halves of the rows agree. ``number_of_clusters_`` holds the reason,
+        and the first fit with its tree, which can be cut to other numbers.
     family : str or dict
         ``"multinomial"`` for documents, ``"bernoulli"`` for sets, ``"poisson"`` for counts of events,
         ``"gaussian"`` for measurements. ``"mixed"`` for tables of mixed columns (pandas, polars, Arrow, or a dict),
@@ -344,26 +342,7 @@ class ExponentialFamilyMixture(FittedMixture):
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _settings(self) -> Settings:
-        if self.n_clusters != "auto":
-            check_int("n_clusters", self.n_clusters)
-        check_int("n_sweeps", self.n_sweeps)
-        check_int("refresh", self.refresh)
-        check_int("n_samples", self.n_samples)
-        check_int("n_bits", self.n_bits)
-        check_int("n_chains", self.n_chains)
-        if not isinstance(self.family, Mapping):
-            check_choice("family", self.family, FAMILIES)
-        check_choice("sampler", self.sampler, SAMPLERS)
-        check_choice("weights", self.weights, WORDS_FOR_WEIGHTS)
-        check_choice("hashes", self.hashes, ("ranked", "published"))
-        check_choice("covariance", self.covariance, COVARIANCES)
-        check_number("concentration", self.concentration, ("learn",))
-        check_prior(self.family, self.smoothing, self.background)
-        if self.n_threads is not None:
-            check_int("n_threads", self.n_threads)
-        known = family_class(self.family, self.covariance).samplers
-        if self.sampler != "auto" and self.sampler not in known:
-            raise BadInput(f"sampler={self.sampler!r} is not for family={self.family!r}; use {' or '.join(known)}.")
+        check_options(self)
         return Settings(
             self._bound(), self.family, self.weights, self.concentration, self.smoothing, self.background,
             self.n_bits, self.hashes, self.covariance, self.refresh, self.n_threads, parallel=bool(self.parallel),

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from shoal.base import check_random_state
+from shoal.base import check_choice, check_int, check_random_state
 from shoal.errors import BadInput
-from shoal.families.distributions.registry import TABLES
+from shoal.families.distributions.registry import COVARIANCES, FAMILIES, TABLES, family_class
 
 SAMPLERS = ("auto", "indexed", "fastex", "gibbs")
+PRIORS_OF_WEIGHTS = ("dirichlet", "dirichlet_process")
 
 
 class Settings(NamedTuple):
-    """What the parts of the room need to know of the estimator's options."""
+    """The options of the estimator that samplers need."""
 
     n_clusters: int
     family: Any
@@ -28,6 +30,30 @@ class Settings(NamedTuple):
     budget: int = 3000  # postings a row's search for candidates may read
     least: int = 40  # features it reads at least: with fewer the sampler gets stuck
     parallel: bool = False
+
+
+def check_options(model: Any) -> None:
+    """Validate the options of an estimator."""
+    if model.n_clusters != "auto":
+        check_int("n_clusters", model.n_clusters)
+    check_int("n_sweeps", model.n_sweeps)
+    check_int("refresh", model.refresh)
+    check_int("n_samples", model.n_samples)
+    check_int("n_bits", model.n_bits)
+    check_int("n_chains", model.n_chains)
+    if not isinstance(model.family, Mapping):
+        check_choice("family", model.family, FAMILIES)
+    check_choice("sampler", model.sampler, SAMPLERS)
+    check_choice("weights", model.weights, PRIORS_OF_WEIGHTS)
+    check_choice("hashes", model.hashes, ("ranked", "published"))
+    check_choice("covariance", model.covariance, COVARIANCES)
+    check_number("concentration", model.concentration, ("learn",))
+    check_prior(model.family, model.smoothing, model.background)
+    if model.n_threads is not None:
+        check_int("n_threads", model.n_threads)
+    known = family_class(model.family, model.covariance).samplers
+    if model.sampler != "auto" and model.sampler not in known:
+        raise BadInput(f"sampler={model.sampler!r} is not for family={model.family!r}; use {' or '.join(known)}.")
 
 
 def check_number(name: str, value: Any, words: tuple[str, ...], *, zero: bool = False) -> None:

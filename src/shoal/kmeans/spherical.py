@@ -75,7 +75,8 @@ class SphericalKMeans(CenterEstimator):
     max_iter, tol : int, float
         Stop after this many steps, or when the mean similarity changes by less than this share.
     bisecting : bool
-        Build a tree by splitting the worst cluster in two until there are ``n_clusters``; ``predict`` descends the tree.
+        Build a tree by splitting the worst cluster in two until there are ``n_clusters``; ``predict`` descends the
+        tree.
     min_cluster_size, max_cluster_size : int or None
         Limits on the number of rows of a cluster in ``fit``, with the smallest loss of similarity, which is
         ``certificate_["cost_of_size_limits"]``. ``predict`` has no limits.

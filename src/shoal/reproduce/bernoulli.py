@@ -106,7 +106,7 @@ def _one_hot(labels: np.ndarray) -> np.ndarray:
 
 def moment_matching(alpha: float = 1.0, total: float = 10.0) -> Picture:
     """The exact marginal and its projection; how sure the projection is, by responsibility."""
-    from shoal.bernoulli.adf_kernels import match_moments
+    from shoal.bernoulli.moment_matching_kernels import match_moments
 
     drawn, axes = figure(9.6, 3.4)
     drawn.clf()

@@ -31,11 +31,11 @@ class TimeSensitiveMixture(FittedStream):
     """Time-sensitive Dirichlet process mixture: threads and stories in time-stamped messages, their number inferred.
 
     A message joins a cluster with probability proportional to the decayed weight of the cluster's past messages
-    (``kernel``) and to the likelihood of its words, or starts a new cluster (``concentration``). With a step kernel this is
-    the ordinary Dirichlet process mixture. ``fit`` processes all messages together; ``partial_fit`` and ``learn_one``
-    process them in order, resample only a short window, and use bounded memory. The model is sequential in time, so two
-    models cannot be merged, and a stream is learned on one thread. Predictions are thread-safe and wait while the model
-    learns.
+    (``kernel``) and to the likelihood of its words, or starts a new cluster (``concentration``). With a step kernel
+    this is the ordinary Dirichlet process mixture. ``fit`` processes all messages together; ``partial_fit`` and
+    ``learn_one`` process them in order, resample only a short window, and use bounded memory. The model is sequential
+    in time, so two models cannot be merged, and a stream is learned on one thread. Predictions are thread-safe and wait
+    while the model learns.
 
     Parameters
     ----------
@@ -50,8 +50,8 @@ class TimeSensitiveMixture(FittedStream):
     likelihood : {"multinomial", "bernoulli", "gaussian"}, default="multinomial"
         Counts of words, sets of features, or measurements.
     granularity : {"threads", "stories", "topics"}, default="stories"
-        How large clusters are. "threads" takes every split that raises the joint, "stories" asks more of a split, and
-        "topics" also lets words count for less (a coarsened likelihood).
+        How large clusters are. "threads" takes every split that raises the joint, "stories" asks that its sides differ
+        in a fifth of their words, and "topics" also lets words count for less (a coarsened likelihood).
     base : {"background", "uniform"} or array, default="background"
         Base measure: estimated from the data, uniform, or the mean share of each feature; for "gaussian" a row (mean,
         pseudo-count, shape, rate) for each column.

@@ -39,9 +39,9 @@ WAYS = ("auto", "dense", "dual", "local")
 class Suggester(Estimator):
     """Suggest features that belong with those of a set: tags, ingredients, keywords, products in a basket.
 
-    The scores of a feature are combined by a logistic regression, which is trained on leave-one-out scores: the frequency
-    of the feature; ridge regression of each feature on all others (EASE); the most similar rows; and low-rank factors
-    (iALS), if they improve the ranking by at least .005. A calibration curve converts the combined score into a
+    The scores of a feature are combined by a logistic regression, which is trained on leave-one-out scores: the
+    frequency of the feature; ridge regression of each feature on all others (EASE); the most similar rows; and low-rank
+    factors (iALS), if they improve the ranking by at least .005. A calibration curve converts the combined score into a
     probability, given the assumed share of hidden features.
 
     Parameters
@@ -71,7 +71,7 @@ class Suggester(Estimator):
     penalty_ : float
         The ridge penalty that was chosen.
     uses_factors_ : bool
-        Whether low-rank factors earned their place in the joint score.
+        Whether the combined score includes low-rank factors.
     n_rows_ : int
         Rows learned from.
     row_clusters_ : ndarray of shape (n_rows_,)
@@ -244,7 +244,7 @@ class Suggester(Estimator):
 
     @property
     def uses_factors_(self) -> bool:
-        """Whether low-rank factors earned their place in the joint score."""
+        """Whether the combined score includes low-rank factors."""
         return bool(self.model_.factors.gram.any())
 
     @property

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.families.kernels.counts_kernels import DEAD, count_of, level_of
-from shoal.families.kernels.proposals_kernels import find_score
+from shoal.families.kernels.metropolis_hastings_kernels import find_score
 from shoal.families.kernels.scores_kernels import LOG_ZERO, UNKNOWN_SCORE, absent_without, are_sets, rank_terms
 from shoal.jit import inline_kernel, kernel, sum_kernel
 

@@ -18,7 +18,15 @@ from shoal.families.kernels.candidates_kernels import offer
 from shoal.families.kernels.counts_kernels import count_of, has_room
 from shoal.families.kernels.hashing_kernels import add_signs, distance, sign_words
 from shoal.families.kernels.indexed_kernels import propose_row
-from shoal.families.kernels.proposals_kernels import ACCEPTED, LISTED, PROPOSED, move_row, score_candidates, score_own
+from shoal.families.kernels.metropolis_hastings_kernels import (
+    ACCEPTED,
+    LISTED,
+    PROPOSED,
+    is_accepted,
+    move_row,
+    score_candidates,
+    score_own,
+)
 from shoal.families.kernels.random_kernels import uniform
 from shoal.families.kernels.scores_kernels import (
     LOG_ZERO,
@@ -253,7 +261,7 @@ def hash_sample_rows(items, prior, clusters, postings, hashes, tuning, first, la
         tally[LISTED] += 1
         if target == own:
             continue
-        if log_ratio >= 0 or uniform(state) < math.exp(log_ratio):
+        if is_accepted(log_ratio, state):
             if not has_room(clusters, target, items.ptr[row + 1] - items.ptr[row]):
                 state[0] = before
                 return row

@@ -18,9 +18,9 @@ from shoal.families.kernels.gaussian_kernels import (
     posterior_rate,
 )
 from shoal.families.kernels.hashing_kernels import distance, sign_words
-from shoal.families.kernels.proposals_kernels import ACCEPTED, LISTED, PROPOSED, SCORED, propose
-from shoal.families.kernels.random_kernels import uniform
+from shoal.families.kernels.metropolis_hastings_kernels import ACCEPTED, LISTED, PROPOSED, SCORED, is_accepted, propose
 from shoal.families.kernels.scores_kernels import LOG_ZERO, UNKNOWN_SCORE
+from shoal.families.kernels.size_prior_kernels import empty_weight
 from shoal.jit import kernel, sum_kernel
 
 
@@ -142,8 +142,7 @@ def hash_sample_gauss(X, prior, clusters, hashes, share_uniform, first, last, sc
         empty_score = empty_gauss(x, prior, clusters, n_empty, nothing) if n_empty > 0 else LOG_ZERO
         sums, squares = clusters.sums[own], clusters.squares[own]
         hash_gauss(prior, hashes, n_clusters, clusters.size[own], sums, squares, x, -1, theta, projection, zero)
-        weight = prior.dp_concentration if prior.dp_concentration > 0 else n_empty * prior.alpha
-        per_empty = math.log(max(weight, 1e-300) / max(n_empty, 1))
+        per_empty = math.log(max(empty_weight(prior, n_empty), 1e-300) / max(n_empty, 1))
         estimate_gauss(prior, clusters, hashes, row, own, per_empty, scores)
         if hashes.published:
             target, log_q = draw_by_bound(scores, own, state)
@@ -161,7 +160,7 @@ def hash_sample_gauss(X, prior, clusters, hashes, share_uniform, first, last, sc
             score = other_gauss(x, prior, clusters, target)
         log_ratio = score - own_score + log_q
         tally[PROPOSED] += 1
-        if log_ratio >= 0 or uniform(state) < math.exp(log_ratio):
+        if is_accepted(log_ratio, state):
             move_gauss(X, prior, clusters, row, own, target)
             for side in range(2):
                 changed = own if side == 0 else target

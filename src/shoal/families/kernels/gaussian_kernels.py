@@ -17,6 +17,7 @@ from shoal.families.kernels.counts_kernels import no_longer_empty, now_empty
 from shoal.families.kernels.gibbs_kernels import split_exponents
 from shoal.families.kernels.random_kernels import below, uniform
 from shoal.families.kernels.scores_kernels import LOG_ZERO
+from shoal.families.kernels.size_prior_kernels import empty_weight
 from shoal.jit import kernel, sum_kernel
 
 LOG_2 = math.log(2.0)
@@ -209,8 +210,7 @@ def all_gauss(x, prior, clusters, product, bits, exponents, scores):
 @kernel
 def empty_gauss(x, prior, clusters, n_empty, nothing):
     """Log weight and log predictive of a row under the empty clusters together."""
-    weight = prior.dp_concentration if prior.dp_concentration > 0 else n_empty * prior.alpha
-    return math.log(weight) + score_gauss(x, prior, 0, nothing, nothing, 0)
+    return math.log(empty_weight(prior, n_empty)) + score_gauss(x, prior, 0, nothing, nothing, 0)
 
 
 @kernel

@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from shoal.families.kernels.counts_kernels import count_of, has_room
-from shoal.families.kernels.proposals_kernels import move_row, score_own
+from shoal.families.kernels.metropolis_hastings_kernels import move_row, score_own
 from shoal.families.kernels.random_kernels import below, uniform
 from shoal.families.kernels.scores_kernels import (
     LOG_ZERO,

@@ -6,7 +6,6 @@ The candidates make a proposal; Metropolis-Hastings with the exact collapsed con
 # mypy: ignore-errors
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 from shoal.families.kernels.candidates_kernels import (
@@ -20,17 +19,17 @@ from shoal.families.kernels.candidates_kernels import (
     store_list,
 )
 from shoal.families.kernels.counts_kernels import has_room
-from shoal.families.kernels.proposals_kernels import (
+from shoal.families.kernels.metropolis_hastings_kernels import (
     ACCEPTED,
     LISTED,
     PROPOSED,
     SKIPPED,
+    is_accepted,
     move_row,
     propose,
     score_candidates,
     score_own,
 )
-from shoal.families.kernels.random_kernels import uniform
 from shoal.families.kernels.scores_kernels import LOG_ZERO, UNKNOWN_SCORE, score_empty, score_row
 from shoal.jit import kernel
 
@@ -112,7 +111,7 @@ def decide(items, prior, clusters, lists, tuning, row, n_chosen, fresh, state, t
     keep_scores(clusters, lists, row, n_chosen, work)
     target, log_ratio = propose_row(items, prior, clusters, row, own, own_score, n_chosen, tuning, state, work)
     tally[PROPOSED] += target != own
-    if target != own and log_ratio < 0 and uniform(state) >= math.exp(log_ratio):
+    if target != own and not is_accepted(log_ratio, state):
         return own
     return target
 

@@ -14,7 +14,7 @@ import numpy as np
 from shoal.families.kernels.candidates_kernels import list_candidates, recall_candidates
 from shoal.families.kernels.counts_kernels import has_room
 from shoal.families.kernels.indexed_kernels import decide, is_due, is_settled
-from shoal.families.kernels.proposals_kernels import ACCEPTED, LISTED, SKIPPED, move_row
+from shoal.families.kernels.metropolis_hastings_kernels import ACCEPTED, LISTED, SKIPPED, move_row
 from shoal.families.kernels.random_kernels import start_stream
 from shoal.jit import kernel
 

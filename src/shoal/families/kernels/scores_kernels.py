@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from shoal.families.kernels.counts_kernels import count_of, slot_of
+from shoal.families.kernels.size_prior_kernels import LOG_ZERO, log_empty_weight, log_rows_weight
 from shoal.jit import inline_kernel, kernel
 
 MULTINOMIAL, POISSON, BERNOULLI = 0, 1, 2
-LOG_ZERO = -1e300  # the score of what cannot be
 UNKNOWN_SCORE = LOG_ZERO  # the score of what has not been scored: no exact score is as low
 FINE = float(1 << 30)
 
@@ -68,19 +68,6 @@ def log_gamma_ratio(a, x):
     end = a + x
     series = (1 / end - 1 / a) / 12 - (1 / end**3 - 1 / a**3) / 360 + (1 / end**5 - 1 / a**5) / 1260
     return (end - 0.5) * math.log1p(x / a) + x * math.log(a) - x + series
-
-
-@kernel
-def log_rows_weight(prior, n):
-    """Prior weight of a cluster that holds n > 0 other rows."""
-    return math.log(n + prior.alpha)
-
-
-@kernel
-def log_empty_weight(prior, n_empty):
-    """Prior weight of all empty clusters together."""
-    weight = prior.dp_concentration if prior.dp_concentration > 0 else n_empty * prior.alpha
-    return math.log(weight) if n_empty > 0 and weight > 0 else LOG_ZERO
 
 
 @kernel

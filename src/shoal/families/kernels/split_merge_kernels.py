@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from shoal.families.kernels.counts_kernels import add_row, clear_table, count_of, has_room, no_longer_empty, now_empty
-from shoal.families.kernels.proposals_kernels import move_row
+from shoal.families.kernels.metropolis_hastings_kernels import move_row
 from shoal.families.kernels.random_kernels import below, uniform
 from shoal.families.kernels.scores_kernels import (
     are_sets,
@@ -16,6 +16,7 @@ from shoal.families.kernels.scores_kernels import (
     refresh_cluster,
     score_row,
 )
+from shoal.families.kernels.size_prior_kernels import log_prior_pair
 from shoal.jit import kernel
 
 TAKEN, UNDONE, NO_ROOM = 1, 0, -1  # how an attempt at a split ended
@@ -23,15 +24,6 @@ PASSES = 3  # over the rows, in splitting a cluster
 HOPE = 0.5  # a split that gains less than this share of what it must is given up
 MISFITS = 64  # rows among which a seed that fits badly is looked for
 STEPS = 16  # factors of a product that cannot leave the range of numbers, whatever the counts
-
-
-@kernel
-def log_prior_pair(prior, a, b):
-    """log p(labels) with clusters of a and b rows as one, minus that with two."""
-    if prior.dp_concentration > 0:
-        return math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b) - math.log(prior.dp_concentration)
-    alpha = prior.alpha
-    return math.lgamma(alpha + a + b) + math.lgamma(alpha) - math.lgamma(alpha + a) - math.lgamma(alpha + b)
 
 
 @kernel

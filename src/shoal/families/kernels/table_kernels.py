@@ -18,6 +18,7 @@ from shoal.families.kernels.column_kernels import (
 from shoal.families.kernels.counts_kernels import no_longer_empty, now_empty
 from shoal.families.kernels.random_kernels import below, uniform
 from shoal.families.kernels.scores_kernels import LOG_ZERO
+from shoal.families.kernels.size_prior_kernels import empty_weight
 from shoal.jit import kernel
 
 
@@ -91,7 +92,7 @@ def fill_stats(layout, table, labels, size, stats, kept):
 
 @kernel
 def log_weight_of_empty(prior, n_empty):
-    weight = prior.dp_concentration if prior.dp_concentration > 0 else n_empty * prior.alpha
+    weight = empty_weight(prior, n_empty)
     return math.log(weight) if weight > 0 else LOG_ZERO
 
 

@@ -20,7 +20,7 @@ from shoal.families.kernels.counts_kernels import (
     rebuild_empty,
     rebuild_tables,
 )
-from shoal.families.kernels.proposals_kernels import N_TALLIES
+from shoal.families.kernels.metropolis_hastings_kernels import N_TALLIES
 from shoal.families.kernels.random_kernels import new_state
 from shoal.families.kernels.scores_kernels import Prior, fill_base, log_marginals, refresh_clusters
 

@@ -22,7 +22,8 @@ from shoal.families.kernels.held_out_kernels import (
     union_gain,
     union_gains,
 )
-from shoal.families.kernels.scores_kernels import LOG_ZERO, Prior
+from shoal.families.kernels.scores_kernels import Prior
+from shoal.families.kernels.size_prior_kernels import LOG_ZERO
 from shoal.families.samplers.count_chain import CountChain
 
 # Rows by which merges are decided: so many, and so many for each cluster, as long as there are not too many scores.

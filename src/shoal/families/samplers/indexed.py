@@ -11,8 +11,8 @@ from shoal.families.kernels.candidates_kernels import KNOWN, Lists, Workspace
 from shoal.families.kernels.counts_kernels import Items, count_postings, fill_postings
 from shoal.families.kernels.indexed_kernels import Tuning, list_rows, sample_rows
 from shoal.families.kernels.initialization_kernels import place_rows
+from shoal.families.kernels.metropolis_hastings_kernels import N_TALLIES
 from shoal.families.kernels.parallel_kernels import LATER, carry_out, decide_rows
-from shoal.families.kernels.proposals_kernels import N_TALLIES
 from shoal.families.kernels.random_kernels import next_word
 from shoal.families.kernels.scores_kernels import UNKNOWN_SCORE, Prior
 from shoal.families.samplers.count_chain import CountChain, make_workspace

@@ -1,4 +1,4 @@
-"""Proposals among a few candidates scored exactly, and carrying out a move that was accepted."""
+"""Metropolis-Hastings steps: proposals among exactly scored candidates, and the move that was accepted."""
 
 # mypy: ignore-errors
 from __future__ import annotations
@@ -99,6 +99,12 @@ def propose(clusters, own, own_score, empty_score, n_empty, n_chosen, share_unif
     back = even + ((1 - share) * math.exp(own_score - best) / mass if own_listed else 0.0)
     forth = even + ((1 - share) * math.exp(target_score - best) / mass if listed else 0.0)
     return target, target_score, math.log(back) - math.log(forth) if back > 0 else LOG_ZERO
+
+
+@kernel
+def is_accepted(log_ratio, state):
+    """Whether a proposal with this log acceptance ratio is accepted; a ratio of 1 or more draws no random number."""
+    return log_ratio >= 0 or uniform(state) < math.exp(log_ratio)
 
 
 @kernel
