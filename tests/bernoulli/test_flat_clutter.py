@@ -65,15 +65,27 @@ def test_the_flat_component_is_a_distribution_over_rows():
 
 def test_a_cluster_takes_no_credit_for_what_it_counted():
     rng = np.random.default_rng(1)
-    rows = sp.csr_matrix((rng.random((300, 400)) < 0.02).astype(float))
-    weights = np.ones(300)
-    counts, mass = received(rows, weights)
-    background = counts / mass
-    alone = ExpectedCounts(np.hstack([counts[:, None]] * 2) / 2, np.array([150.0, 150.0]), 0.0)
-    theta = maximize(alone, background, strength=0.01)
-    shares = shares_of_clutter(Block(rows, weights), alone, theta, background, 0.01)
+    alike = np.zeros((400, 400))
+    alike[:, :8] = rng.random((400, 8)) < 0.9
+    rows = sp.csr_matrix(np.vstack([rng.random((300, 400)) < 0.02, alike]).astype(float))
+    weights = np.ones(700)
+    parts = [received(rows[some], weights[some]) for some in (slice(0, 150), slice(150, 300), slice(300, 700))]
+    stats = ExpectedCounts(np.stack([part[0] for part in parts], axis=1), np.array([part[1] for part in parts]), 0.0)
+    background = np.maximum(stats.counts.sum(axis=1) / 700, 1e-4)
+    theta = maximize(stats, background, strength=0.01)
+    shares = shares_of_clutter(Block(rows, weights), stats, theta, background, 0.01)
     assert shares is not None
-    assert shares.mean() > 0.4
+    assert shares[:300].mean() > 0.6  # at one look; their clusters still have all their weight
+    assert shares[300:].mean() < 0.01
+
+
+def test_what_most_rows_do_is_no_clutter():
+    rng = np.random.default_rng(1)
+    rows = sp.csr_matrix((rng.random((300, 400)) < 0.02).astype(float))
+    counts, mass = received(rows, np.ones(300))
+    stats, background = ExpectedCounts(counts[:, None], np.array([mass]), 0.0), counts / mass
+    theta = maximize(stats, background, strength=0.01)
+    assert shares_of_clutter(Block(rows, np.ones(300)), stats, theta, background, 0.01) is None
 
 
 @pytest.mark.parametrize("k", [5, 9])  # as many as there are, with no place to spare, and more
