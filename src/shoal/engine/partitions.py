@@ -110,11 +110,14 @@ class Partitions(Sequence[Partition]):
     def __iter__(self) -> Iterator[Partition]:
         return iter(self.parts)
 
-    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+    def to_numpy(self, *_: Any, **__: Any) -> np.ndarray:
+        """Refused: what asks for it would hold all rows in one place."""
         raise BadInput(
             "data in parts is for fit of models that merge. A stream is learned one by one, in the order of its times: "
             "give batches to partial_fit, or independent streams to shoal.engine.fit_by_key."
         )
+
+    __array__ = to_numpy
 
     @property
     def n_items(self) -> int:
