@@ -92,7 +92,7 @@ def go_through(model: Any, rows: list[list[int]], seconds: float) -> tuple[list[
 
 
 def tuned(make: Callable[[float], Any], values: Iterable[float], rows: list[list[int]], truth: np.ndarray) -> float:
-    """The value that does best on the first messages, judged by the true labels: in the rival's favour."""
+    """The value that does best on the first messages, chosen by the true labels, which favors the rival."""
     found = {}
     for value in values:
         labels = go_through(make(value), rows[:1500], 8.0)[0]

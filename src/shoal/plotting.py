@@ -7,7 +7,7 @@ from typing import Any
 from shoal.errors import MissingExtra
 
 BLUE, GREY = "#2563a8", "#8a94a0"
-COLORS = (BLUE, "#c2571a", "#3a8a4d", "#7b4fa3", GREY, "#a83246")  # of lines that are told apart
+COLORS = (BLUE, "#c2571a", "#3a8a4d", "#7b4fa3", GREY, "#a83246")  # of lines in one plot
 
 
 def figure(width: float = 6.2, height: float = 3.2, rows: int = 1) -> tuple[Any, Any]:

@@ -181,7 +181,7 @@ def task(what: str, total: float | None = None) -> Iterator[Task]:
 
 
 class Task:
-    """One bar. ``advance`` it, or set how much is ``done``; facts appear beside the bar."""
+    """One bar. ``advance`` it, or set how much is ``done``; facts are shown next to the bar."""
 
     def __init__(self, what: str, total: float | None) -> None:
         self.total, self.done = total, 0.0

@@ -130,6 +130,6 @@ if hasattr(os, "register_at_fork"):
 
 
 def lock_of(model: Any) -> SharedLock:
-    """The lock of a model that learns in place. It is kept beside the model, which is copied, pickled and stored."""
+    """The lock of a model that learns in place. It is kept outside the model, which is copied, pickled and stored."""
     lock = _locks.get(model)
     return lock if lock is not None else _locks.setdefault(model, SharedLock())

@@ -36,8 +36,8 @@ def gaussian(prior: np.ndarray) -> Callable[[np.ndarray, np.ndarray], float]:
     def log_evidence(x: np.ndarray, mean: float, pseudo: float, shape: float, rate: float) -> float:
         n = len(x)
         count, a = pseudo + n, shape + n / 2
-        centre = (pseudo * mean + x.sum()) / count
-        b = rate + 0.5 * ((x**2).sum() + pseudo * mean**2 - count * centre**2)
+        center = (pseudo * mean + x.sum()) / count
+        b = rate + 0.5 * ((x**2).sum() + pseudo * mean**2 - count * center**2)
         return (
             math.lgamma(a) - math.lgamma(shape) + shape * math.log(rate) - a * math.log(b)
             + 0.5 * (math.log(pseudo) - math.log(count)) - n / 2 * math.log(2 * math.pi)

@@ -63,7 +63,7 @@ def levels_for(clusters: np.ndarray, strengths: Any = STRENGTHS) -> list[Level]:
 
 
 def hold_out(table: ReplayTable, level: Level, goals: dict[str, Any]) -> HeldOut:
-    """Leave out every day in turn; then each half of the days. Days without traffic are skipped."""
+    """Leave out each day, then each half of the days. Days without traffic are skipped."""
     days = active_days(table)
     if days.size < 2:
         raise BadInput(

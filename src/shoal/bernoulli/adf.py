@@ -38,7 +38,7 @@ class Responsibilities(NamedTuple):
 class Reading(NamedTuple):
     """What to do with each row."""
 
-    takes_back: bool  # what it taught when it was read before
+    takes_back: bool  # its contribution when it was read before
     looks: bool  # at it, for its responsibilities
     adds: bool  # it to the clusters, by its responsibilities
     negligible: float
@@ -60,7 +60,7 @@ def filtered(
 def revisited(
     profiles: Profiles, block: Block, known: Responsibilities, *, negligible: float = NEGLIGIBLE
 ) -> tuple[Profiles, Responsibilities]:
-    """Look at rows again: each takes back what it taught, then is learned anew as plain counts."""
+    """Another pass over rows: the earlier contribution of each is removed, then it is learned as plain counts."""
     found = Responsibilities(known.rows.copy(), known.values.copy(), known.log_norms.copy())
     how = Reading(takes_back=True, looks=True, adds=True, negligible=negligible)
     return _read(profiles, block, found, how), found

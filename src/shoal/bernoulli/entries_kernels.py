@@ -229,7 +229,7 @@ def open_slot(
     row, feature, background, common_at, head, default_hits, ratio, default_mass, default_absent, first, spread, owned,
     cluster, feature_of, hits, hits_from_default, loss, log_absent, next_of_feature, next_of_cluster, used,
 ):  # fmt: skip
-    """Give the feature its own Beta in this cluster; it starts as the default believed it to be."""
+    """Give the feature its own Beta in this cluster; it starts from the default."""
     slot = used[0]
     used[0] += 1
     handed, b = 0.0, background[feature]
@@ -268,7 +268,7 @@ def find_slot(row, feature, head, next_of_feature, cluster):
 
 @kernel
 def add_to_entries(cluster, feature, count, loss, sign, profiles, dense):
-    """Add what some rows taught to the entries, opening those that are missing. There must be room."""
+    """Add the contribution of some rows to the entries, opening those that are missing. There must be room."""
     n_of, line_of, lifts, slots, least, lines = dense
     for at in range(cluster.size):
         line = line_of[feature[at]]

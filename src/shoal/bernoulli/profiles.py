@@ -7,10 +7,10 @@ For cluster ``l`` and feature ``d``, with ``b_d`` the share of all rows that hav
 ``mass_l`` is the number of rows the cluster has taken in, so a row without ``d`` lowers the mean by adding to
 ``mass_l``: every zero is applied to every feature, at no cost. ``loss_ld`` is the pseudo-count that moment matching
 took away on ambiguous rows: it makes the mean less certain, and leaves it where it is. A feature that has no entry in
-the cluster is believed to have the odds ``ratio_l * b_d / (1 - b_d)``, so its mean is a probability for every ratio;
+the cluster has the odds ``ratio_l * b_d / (1 - b_d)``, so its mean is a probability for every ratio;
 the ratio comes from the cluster's default: ``default_hits_l`` occurrences over all features without entry.
 
-Every count is a multiple of 2^-24, so that adding and subtracting what some rows taught is exact, in any order.
+Every count is a multiple of 2^-24, so that contributions of rows are added and subtracted exactly, in any order.
 """
 
 from __future__ import annotations
@@ -257,7 +257,7 @@ def grown(profiles: Profiles, capacity: int) -> Profiles:
 
 
 def refreshed(profiles: Profiles) -> Profiles:
-    """All sums recomputed from counts and background: what is scored is then exactly what is believed."""
+    """All sums recomputed from counts and background: scores then correspond exactly to the counts."""
     profiles = copied(profiles)
     refresh_all(profiles)
     return profiles

@@ -49,7 +49,7 @@ class Delta(NamedTuple):
 def accumulate(
     block: Block, profiles: Profiles, memory: Responsibilities | None = None, *, width: int = 0
 ) -> tuple[Delta, Responsibilities | None]:
-    """What the rows of a block teach the prior ``profiles``, which stays as it is.
+    """The difference that the rows of a block make to the prior ``profiles``, which is unchanged.
 
     Without memory the rows are seen for the first time and learned by matching moments; with it they are looked at
     again. ``width``: how many responsibilities of each row to remember; 0 for none.
@@ -75,7 +75,7 @@ def _read(
 
 
 def count(block: Block, profiles: Profiles, memory: Responsibilities) -> tuple[Delta, Responsibilities]:
-    """What known responsibilities teach, as plain counts."""
+    """The difference made by known responsibilities, as plain counts."""
     return difference(counted(profiles, block, memory), profiles), memory
 
 
@@ -97,7 +97,7 @@ def difference(posterior: Profiles, prior: Profiles) -> Delta:
 
 
 def merge(a: Delta, b: Delta) -> Delta:
-    """What both taught."""
+    """The sum of two differences."""
     if a.mass.size != b.mass.size or not np.array_equal(a.ids, b.ids):
         raise CannotMerge(
             f"the two differences belong to models with other clusters ({a.mass.size} and {b.mass.size} rows). "

@@ -75,7 +75,7 @@ def add_powers(share, s, powers):
 
 @kernel
 def default_part(b, informative, powers, n_near, near, shares, ratio):
-    """What the clusters believe of a feature, as if none had an entry for it."""
+    """The probability of a feature in each cluster, if none has an entry for it."""
     if not informative:
         return b
     if b < COMMON_FROM:

@@ -81,7 +81,7 @@ def run() -> None:
             app()
         except SystemExit as done:
             if sys.stdout is not None:
-                sys.stdout.flush()  # a full disk shows here, and not when nobody can be told
+                sys.stdout.flush()  # raises here if the disk is full, while the error can still be reported
             sys.exit(done.code)
     except SystemExit:
         raise

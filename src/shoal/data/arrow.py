@@ -11,7 +11,7 @@ from shoal.errors import BadInput
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SAMPLE = 1024  # values looked at to tell whether a column repeats itself
+SAMPLE = 1024  # values inspected to decide whether a column has repeated values
 
 
 def string_buffers(strings: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -85,7 +85,7 @@ def drop_long_items(X: sp.csr_matrix, side: Columns, max_features: int | None) -
     stay = np.flatnonzero(np.diff(X.indptr) <= max_features)
     if stay.size == X.shape[0]:
         return X, side
-    if side.get("ids") is None:  # or nobody could tell any more which rows these were
+    if side.get("ids") is None:  # otherwise rows could not be identified any more
         side = side | {"ids": np.arange(X.shape[0]).astype(str).astype(object)}
     return X[stay], {name: None if values is None else values[stay] for name, values in side.items()}
 

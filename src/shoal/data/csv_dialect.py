@@ -22,7 +22,7 @@ class Dialect:
     columns: list[str]
     separator: str
     quote: str
-    new_line: str = ""  # where DuckDB has to be told
+    new_line: str = ""  # if DuckDB needs it
     has_header: bool = True
 
 

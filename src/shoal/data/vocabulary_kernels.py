@@ -1,7 +1,7 @@
 """Strings as slices of one byte buffer, found and numbered through an open-addressing hash table.
 
 A slot of the table holds -1, or a name's id in its low 40 bits with 23 bits of the name's hash above them, so that
-most unequal names are told apart without touching their bytes. Equal hashes are always checked byte by byte.
+most unequal names are distinguished without reading their bytes. Equal hashes are always checked byte by byte.
 """
 
 # mypy: ignore-errors

@@ -167,7 +167,7 @@ def course_in_words(model: Any) -> str:
 
 
 def top_features_of(family: Any, stats: Any, row: int, n: int) -> TopFeatures:
-    """Features of a cluster, with a central 90 % credible interval of what is told of them."""
+    """Features of a cluster, with central 90 % credible intervals."""
     best, values, meaning = family.salient(stats, row, n)
     low, high = family.interval(stats, row, best, 0.9)
     return TopFeatures(best, values, meaning, low, high, levels=_levels(family, best))

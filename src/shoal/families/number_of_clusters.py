@@ -9,7 +9,7 @@ more predicts held-out rows better. Then two things are asked of a number g. Do 
 rows together in the same way (adjusted Rand index)? That is best where clusters are what the rows are like and not what
 the sample was. And how much of what clusters can predict do g of them predict? The worth of a number is the product of
 the agreement and the square root of that share: a share of a half costs as much as an agreement that is lower by 30 %.
-Two halves may agree by chance, on few clusters above all, so worth is averaged with that of the numbers beside it.
+Two halves may agree by chance, on few clusters above all, so the score is averaged with those of neighboring numbers.
 """
 
 from __future__ import annotations

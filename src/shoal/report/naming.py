@@ -1,4 +1,4 @@
-"""Names that tell clusters apart: by what distinguishes a cluster from the others, not by what all of them share."""
+"""Distinctive names of clusters, made of features that few other clusters share."""
 
 from __future__ import annotations
 

@@ -146,7 +146,7 @@ def _ads(paper: Paper, size: Size) -> None:
     columns = ["method", "seconds", "hours (paper)", "-log likelihood", "-log likelihood (paper)", "owner entropy",
                "owner entropy (paper)", "information owner-cluster", "clusters in effect"]  # fmt: skip
     note = (
-        "Owner entropy falls when everything is one cluster: read it beside the information between owner and cluster "
+        "Owner entropy is 0 for a single cluster: compare it with the information between owner and cluster "
         "(nats; more is better) and the effective number of clusters. Test ads are a fifth of all. "
         f"Agglomerative clustering sees {size.of(2000, 8000):,} ads."
     )

@@ -55,7 +55,7 @@ class Picture:
 
 @dataclass
 class Paper:
-    """One paper's tables and figures beside ours."""
+    """Tables and figures of one paper, published and reproduced."""
 
     name: str
     title: str

@@ -14,7 +14,7 @@ N_ITEMS = 60
 
 
 def warm(state: State, *, learns: bool) -> None:
-    """Ask and, if it learns, teach a copy of the model; the model itself is not touched."""
+    """Query and, if it learns, update a copy of the model; the model itself is unchanged."""
     trial = state.copy()
     if not trial.is_fitted:
         if why_not(trial.model, "learn") is not None:
@@ -41,7 +41,7 @@ def warm(state: State, *, learns: bool) -> None:
 def touch(view: View) -> None:
     """Have a view make what its model makes at the first question, so that no caller waits for it."""
     if view.state.is_fitted:
-        with suppress(*UNLEARNABLE):  # a made-up item need not be one that the model takes
+        with suppress(*UNLEARNABLE):  # the model may reject a generated item
             view.assign(_known_items(view.state)[:1])
 
 

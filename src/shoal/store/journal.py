@@ -230,7 +230,7 @@ class Journal:
 
     @property
     def trimmed_to(self) -> int:
-        """Entries up to this position are gone; a snapshot holds what they taught."""
+        """Entries up to this position are removed; a snapshot contains their effect."""
         return int(self.fact("trimmed_to") or 0)
 
     @property

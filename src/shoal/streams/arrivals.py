@@ -66,7 +66,7 @@ class Rates(NamedTuple):
 @storable
 @dataclass
 class ArrivalLearner:
-    """The rate of all messages, at several rates of forgetting; the one that foretells gaps best is used."""
+    """The rate of all messages, at several rates of forgetting; the one that predicts gaps best is used."""
 
     gap: float = 0.0  # a typical one; 0 before the first messages
     sums: np.ndarray = field(default_factory=lambda: np.zeros(MESSAGES_REMEMBERED.size))

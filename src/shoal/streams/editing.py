@@ -36,7 +36,7 @@ def stories_to_merge(stream: Stream, clusters: Any, into: int) -> list[int]:
 
 
 def merge_stories(stream: Stream, gone: int, into: int) -> None:
-    """The messages of one cluster are told with those of another from now on; arrival clusters stay as they are."""
+    """Merge two stories; arrival clusters are unchanged."""
     for cluster in (gone, into):
         live_slots(stream, cluster)
     if gone == into:

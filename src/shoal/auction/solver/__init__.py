@@ -1,4 +1,4 @@
-"""Multiple-choice knapsacks: one item per class, the most value within a few totals. Knows nothing of auctions."""
+"""Multiple-choice knapsack problems with a few constraints; independent of auctions."""
 
 from shoal.auction.solver.problem import Problem, Row, is_feasible
 from shoal.auction.solver.solve import Solution, solve

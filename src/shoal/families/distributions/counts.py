@@ -113,7 +113,7 @@ class CountFamily:
 
     @property
     def rate(self) -> float:
-        """What stands beside the pseudo-counts: pseudo-rows (Poisson, Bernoulli)."""
+        """Pseudo-rows of the prior (Poisson, Bernoulli)."""
         return 1.0
 
     @classmethod

@@ -230,7 +230,7 @@ def score_alone(items, prior, out):
 
 @kernel
 def rank_terms(prior, n, total, absent):
-    """(weight, slope): what ranks candidates beside the postings' gains, relative to an empty cluster."""
+    """(weight, slope): terms added to the gains of postings to rank candidates, relative to an empty cluster."""
     weight = math.log(n + prior.alpha + 1e-300)
     if is_length_given(prior):
         return weight, math.log1p(total * prior.unit / prior.shape_total)

@@ -54,7 +54,7 @@ def arrive_again(state: StreamState, X: sp.csr_matrix, times: np.ndarray, seed: 
 
 
 def run_chain(state: StreamState, X: sp.csr_matrix, times: np.ndarray, schedule: Schedule, monitor: Monitor) -> Chain:
-    """Sweeps over all documents, split-merge proposals and the parameters in turn; changes the state in place."""
+    """Alternates sweeps over all documents, split-merge proposals and parameter updates, in place."""
     chain = Chain(state)
     batch = Batch(state, times, schedule.learned, seed=state.seed)
     floor, pseudo = float(state.status[0].floor), (float(state.status[0].hits), float(state.status[0].misses))

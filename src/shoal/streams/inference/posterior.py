@@ -57,7 +57,7 @@ def entropy(counts: np.ndarray) -> float:
 
 
 def split_r_hat(chains: Sequence[Sequence[float]]) -> float:
-    """Gelman and Rubin's R-hat over the halves of all chains: near 1 once they cannot be told apart.
+    """Gelman and Rubin's R-hat over the halves of all chains: near 1 once they agree.
 
     >>> split_r_hat([[1.0, 2.0, 1.0, 2.0], [2.0, 1.0, 2.0, 1.0]]) < 1.1, split_r_hat([[0.0, 0.1, 5.0, 5.1]]) > 2
     (True, True)
