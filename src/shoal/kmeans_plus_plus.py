@@ -46,8 +46,8 @@ def kmeans_plus_plus(
 ) -> np.ndarray:
     """Row numbers of up to ``n_clusters`` seeds, each drawn in proportion to weight x distance to the nearest seed.
 
-    Distances only shrink as seeds are added, so stale ones are upper bounds. When ``distance`` can compute the distance of
-    a single row, rows are drawn by stale distances and accepted with probability true / stale (Cohen-Addad et al.
+    Distances only shrink as seeds are added, so stale ones are upper bounds. When ``distance`` can compute the distance
+    of a single row, rows are drawn by stale distances and accepted with probability true / stale (Cohen-Addad et al.
     2020): exactly the distribution of k-means++, at the cost of a dozen passes over the rows instead of one per seed.
 
     Parameters

@@ -205,7 +205,7 @@ def remembered(block: Block, profiles: Profiles, memory: None = None) -> tuple[K
 
 
 def further_passes(profiles: Profiles, blocks: list[Any], options: Options, monitor: Monitor) -> Profiles:
-    """Count every row by its responsibilities, then make another pass, which first removes the contribution of each row.
+    """Count every row by its responsibilities; a further pass first removes the contribution of each row.
 
     A clutter that no cluster was found to be takes no part: it would win every row of a cluster of a few rows.
     """

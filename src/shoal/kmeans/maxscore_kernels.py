@@ -102,14 +102,14 @@ def complete_score(cursors, postings, start, reach, row, score, bar):
 
 @kernel
 def centers_pick_rows(
-    indptr, ranks, weights, first, last, postings, n_top, bars, scored, best_center, best_score
+    indptr, ranks, weights, first, last, postings, n_top, thresholds, scored, best_center, best_score
 ):  # fmt: skip
     """Centers first..last-1 each retrieve their top rows (the paper's WAND(c, i, A, l, theta)).
 
     Queries of more than LONG_QUERY terms add all their lists up, and offer every row they meet. In shorter ones, every
     row whose bound reaches the bar is scored in full and offered to the center, whether or not it ends up among
     its top: the table (`best_center`, `best_score`) remembers the best offer. A score that does not beat the table is
-    not put on the heap, so a row that cannot beat it is left. `bars` are the thresholds to start from, and those
+    not put on the heap, so a row that cannot beat it is left. `thresholds` are the thresholds to start from, and those
     reached.
     """
     longest = 1
@@ -123,7 +123,7 @@ def centers_pick_rows(
         query = slice(indptr[center], indptr[center + 1])
         n = open_cursors(ranks[query], weights[query], postings, cursors)
         order_by_bound(cursors, n, reach)
-        size, bar, essential = 0, bars[center], 0
+        size, bar, essential = 0, thresholds[center], 0
         scored[center] = 0
         while True:
             essential = 0 if n > LONG_QUERY else first_essential(reach, n, essential, bar)
@@ -148,4 +148,4 @@ def centers_pick_rows(
                     size = push_score(heap, size, np.float32(score))
                     if size == heap.size:
                         bar = max(bar, heap[0])
-        bars[center] = bar
+        thresholds[center] = bar

@@ -31,8 +31,8 @@ def feature_matrix(tops: Sequence[tuple[np.ndarray, np.ndarray]], n_features: in
 def cluster_map(vectors: sp.csr_matrix, sizes: np.ndarray) -> np.ndarray:
     """A place in the unit square for each cluster, (n, 2).
 
-    The square is halved again and again, alternately across and down; the clusters in it are divided along the direction
-    in which they differ most, and each half gets area in proportion to the sizes in it.
+    The square is halved again and again, alternately across and down; the clusters in it are divided along the
+    direction in which they differ most, and each half gets area in proportion to the sizes in it.
 
     Parameters
     ----------

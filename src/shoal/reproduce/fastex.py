@@ -241,7 +241,7 @@ def _speed_up(paper: Paper, runs: dict[int, dict[str, Curve]]) -> None:
     note = (
         "The paper compares at equal variation of information. From random labels neither the baseline nor hashes get "
         "near the truth here, so the fifth column compares with collapsed Gibbs over all k, written as well as ours: "
-        "speed-up: time of collapsed Gibbs divided by the time in which a sampler gets as near to the truth. Empty: never."
+        "speed-up: time of collapsed Gibbs over the time in which a sampler gets as near to the truth. Empty: never."
     )
     paper.tables.append(Table("Speed-up against k", columns, rows, note))
     drawn, axes = figure(6.4, 4)
