@@ -1,9 +1,7 @@
-"""The report's pictures: matplotlib drawings as data addresses, and one scene a person can turn."""
+"""The report's pictures: matplotlib drawings as SVG inside the page, and one scene a person can turn."""
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,6 +14,7 @@ from shoal.auction.landscape import Landscapes
 from shoal.auction.optimize import Plan
 from shoal.auction.replay import ReplayTable
 from shoal.errors import MissingExtra
+from shoal.report.plots import as_svg
 
 BLUE, ORANGE, GREEN, GREY = "#1f6fb2", "#e07b28", "#3a9a5b", "#9aa3ad"
 STYLE = {
@@ -23,11 +22,11 @@ STYLE = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
-    "grid.color": "#e6e9ec",
+    "grid.color": "#8a94a0",
+    "grid.alpha": 0.25,
     "axes.axisbelow": True,
     "axes.titleweight": "bold",
     "axes.titlesize": 11,
-    "svg.fonttype": "path",
 }
 
 
@@ -35,7 +34,7 @@ STYLE = {
 def drawing(
     n_columns: int = 1, n_rows: int = 1, size: tuple[float, float] = (8, 3.4)
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """A figure, its axes, and a function that turns it into a data address; user settings stay as they are."""
+    """A figure, its axes, and a function that turns it into SVG in the page's colors; user settings stay."""
     try:
         from matplotlib import rc_context
         from matplotlib.figure import Figure
@@ -45,18 +44,13 @@ def drawing(
         figure = Figure(figsize=size, layout="constrained")
         axes = figure.subplots(n_rows, n_columns, squeeze=False)
 
-        def as_address() -> str:
-            out = io.BytesIO()
-            figure.savefig(out, format="svg")
-            return "data:image/svg+xml;base64," + base64.b64encode(out.getvalue()).decode()
-
-        yield figure, axes.ravel(), as_address
+        yield figure, axes.ravel(), lambda: as_svg(figure, "")
 
 
 def methods_chart(evaluation: Evaluation) -> str:
     """Gain in clicks of every method: promised, held out, and with reacting bidders."""
     results = [result for result in evaluation.results if result.plan is not None]
-    with drawing(size=(8.6, 0.62 * len(results) + 1.3)) as (_, axes, address):
+    with drawing(size=(8.6, 0.62 * len(results) + 1.3)) as (_, axes, picture):
         axis, places = axes[0], np.arange(len(results))[::-1]
         kinds: list[tuple[str, str, Callable[[Any], float | None]]] = [
             ("promised on its own days", GREY, lambda r: r.in_sample["clicks"]),
@@ -76,21 +70,21 @@ def methods_chart(evaluation: Evaluation) -> str:
                     where,
                     xerr=np.maximum([values - low, high - values], 0),
                     fmt="none",
-                    color="#123",
+                    color="black",
                     lw=1,
                     capsize=2,
                 )
         axis.set_yticks(places, [result.method for result in results])
         axis.grid(axis="y", visible=False)
-        axis.axvline(0, color="#444", lw=0.8)
+        axis.axvline(0, color="black", lw=0.8)
         axis.set_xlabel("change in clicks against the logged policy, per cent")
         axis.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.45, 1.02 + 0.55 / len(results)), ncols=3)
-        return str(address())
+        return str(picture())
 
 
 def reserve_changes(plan: Plan, page_views: np.ndarray) -> str:
     """How much of the traffic sees lower, unchanged and higher reserves."""
-    with drawing(size=(8, 2.8)) as (_, axes, address):
+    with drawing(size=(8, 2.8)) as (_, axes, picture):
         axis = axes[0]
         reserves = plan.settings.reserves
         chosen = plan.choice % reserves.size
@@ -114,7 +108,7 @@ def reserve_changes(plan: Plan, page_views: np.ndarray) -> str:
         if labels:
             axis.legend(frameon=False)
         axis.set_ylabel("% of page views")
-        return str(address())
+        return str(picture())
 
 
 def response_curves(table: ReplayTable, groups: np.ndarray, chosen: np.ndarray, titles: list[str]) -> str:
@@ -123,7 +117,7 @@ def response_curves(table: ReplayTable, groups: np.ndarray, chosen: np.ndarray, 
     n_reserves = settings.reserves.size
     columns = 3
     n_rows = -(-len(groups) // columns)
-    with drawing(columns, n_rows, size=(10, 2.7 * n_rows + 0.3)) as (figure, axes, address):
+    with drawing(columns, n_rows, size=(10, 2.7 * n_rows + 0.3)) as (figure, axes, picture):
         for axis, group, choice, title in zip(axes, groups, chosen, titles, strict=False):
             at = slice(choice // n_reserves * n_reserves, choice // n_reserves * n_reserves + n_reserves)
             for part, before, color, label in zip(
@@ -134,8 +128,8 @@ def response_curves(table: ReplayTable, groups: np.ndarray, chosen: np.ndarray, 
                 strict=False,
             ):
                 axis.plot(settings.reserves, 100 * (part[group, at] / before[group] - 1), color=color, label=label)
-            axis.axvline(settings.reserves[choice % n_reserves], color="#123", lw=1, ls="--", label="chosen")
-            axis.axhline(0, color="#444", lw=0.8)
+            axis.axvline(settings.reserves[choice % n_reserves], color="black", lw=1, ls="--", label="chosen")
+            axis.axhline(0, color="black", lw=0.8)
             axis.set_xscale("log")
             if settings.is_relative:
                 axis.set_xticks([0.25, 0.5, 1, 2, 4], ["x¼", "x½", "x1", "x2", "x4"])
@@ -147,7 +141,7 @@ def response_curves(table: ReplayTable, groups: np.ndarray, chosen: np.ndarray, 
         axes[0].set_ylabel("change, %")
         handles, labels = axes[0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False)
-        return str(address())
+        return str(picture())
 
 
 def bid_densities(log: AuctionLog, land: Landscapes, keywords: np.ndarray) -> str:
@@ -156,7 +150,7 @@ def bid_densities(log: AuctionLog, land: Landscapes, keywords: np.ndarray) -> st
     keyword_of_bid = log.keyword[log.auction_of_bids()]
     columns = 2
     n_rows = -(-len(keywords) // columns)
-    with drawing(columns, n_rows, size=(10, 2.6 * n_rows)) as (_, axes, address):
+    with drawing(columns, n_rows, size=(10, 2.6 * n_rows)) as (_, axes, picture):
         for axis, keyword in zip(axes, keywords, strict=False):
             mine = keyword_of_bid == keyword
             shares, means, variances = np.split(land.mixtures[keyword], 3)
@@ -169,7 +163,7 @@ def bid_densities(log: AuctionLog, land: Landscapes, keywords: np.ndarray) -> st
                 axis.hist(values, edges, weights=weights, color=color, alpha=0.35, label=f"{name} bids")
                 bell = np.exp(-((edges - means[z]) ** 2) / (2 * variances[z])) / np.sqrt(2 * np.pi * variances[z])
                 axis.plot(edges, shares[z] * bell, color=color, lw=1.6, label="fitted")
-            axis.axvline(np.log(log.policy.reserve[keyword]), color="#123", ls="--", lw=1, label="today's reserve")
+            axis.axvline(np.log(log.policy.reserve[keyword]), color="black", ls="--", lw=1, label="today's reserve")
             ticks = [t for t in (1, 3, 10, 30, 100, 300, 1000, 3000) if edges[0] <= np.log(t) <= edges[-1]]
             axis.set_xticks(np.log(ticks), [str(t) for t in ticks])
             axis.set_yticks([])
@@ -177,20 +171,20 @@ def bid_densities(log: AuctionLog, land: Landscapes, keywords: np.ndarray) -> st
         for axis in axes[: len(keywords)]:
             axis.set_xlabel("rank score, cents at the reference click rate")
         axes[0].legend(frameon=False, fontsize=8)
-        return str(address())
+        return str(picture())
 
 
 def trade_off(limits: list[float], gains: list[float], asked: float | None) -> str:
     """What more or fewer mainline ads are worth."""
-    with drawing(size=(6, 2.8)) as (_, axes, address):
+    with drawing(size=(6, 2.8)) as (_, axes, picture):
         axis = axes[0]
         axis.plot([100 * (limit - 1) for limit in limits], [100 * gain for gain in gains], "o-", color=BLUE)
         if asked is not None:
-            axis.axvline(100 * (asked - 1), color="#123", ls="--", lw=1)
+            axis.axvline(100 * (asked - 1), color="black", ls="--", lw=1)
             axis.annotate(" asked for", (100 * (asked - 1), axis.get_ylim()[0]), va="bottom")
         axis.set_xlabel("mainline ads allowed per page view, change in %")
         axis.set_ylabel("clicks gained, %")
-        return str(address())
+        return str(picture())
 
 
 def cluster_scene(land: Landscapes, clusters: np.ndarray, *, most: int = 3000, n_named: int = 8) -> str:

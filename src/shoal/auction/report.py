@@ -74,8 +74,11 @@ def write_report(
     return write_document(path, title, body)
 
 
-def _image(address: str, alt: str) -> str:
-    return f'<div class=scroll><img src="{address}" alt="{escape(alt)}"></div>'
+def _image(picture: str, alt: str) -> str:
+    """A picture at the size it was drawn for: its text is as large as the page's, and a phone scrolls it sideways."""
+    points = float(picture.split('viewBox="0 0 ', 1)[1].split()[0])
+    named = picture.replace('aria-label=""', f'aria-label="{escape(alt)}"', 1)
+    return f'<div class=scroll style="--natural:{points * 96 / 72:.0f}px">{named}</div>'
 
 
 def _per_cent(value: float, digits: int = 1) -> str:
