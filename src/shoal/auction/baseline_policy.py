@@ -39,6 +39,13 @@ def baseline_policy(market: Market, *, tuning: str = WELL_TUNED, mainline_yield:
         "well tuned": 64 bins, exponent and reserve, three rounds. "coarse": 20 bins, reserves only, two rounds.
     mainline_yield : float
         Mainline ads per page view at the start.
+
+    Examples
+    --------
+    >>> from shoal.auction import Market
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> baseline_policy(market, tuning="coarse").policy.reserve.shape
+    (20,)
     """
     n_bins, rounds, alphas = (64, 3, (0.6, 0.8, 1.0, 1.2, 1.5)) if tuning == WELL_TUNED else (20, 2, (1.0,))
     n = market.n_keywords

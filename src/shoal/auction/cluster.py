@@ -36,6 +36,14 @@ def cluster_keywords(
         the 95th percentile of the rank score. "random": a baseline.
     random_state : int
         Random seed.
+
+    Examples
+    --------
+    >>> from shoal.auction import Market, baseline_policy, landscapes
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
+    >>> cluster_keywords(landscapes(log), 4).shape
+    (20,)
     """
     n_keywords = landscapes.keywords.size
     n_clusters = min(n_clusters, n_keywords)

@@ -92,17 +92,32 @@ def evaluate(
     seconds: float = 2.0,
     **goals: Any,
 ) -> Evaluation:
-    """Fit on the first days, try on the last, for several methods.
+    """Back-test several methods: fit on the first days, evaluate on the last.
 
     Parameters
     ----------
+    log : AuctionLog
+        The log.
     test_days : numbers of the days to hold out; the second half of the days with traffic if not given.
     methods : of ``METHODS``, "keyword", "shoal" (the recommended plan), after it "shoal, no margins", or pairs of a
         name and ready cluster numbers.
+    n_clusters : number of clusters of every method.
+    paper_coordinates : coordinates of the methods of the paper; see :func:`landscapes`.
+    random_state : random seed.
     settings : candidates for every method except "shoal", which uses relative ones; relative if not given.
     market : the simulated market the log came from; then clicks on held-out days are the true ones, and bidders are
         also let react to the new reserves.
-    seconds : how long to work on one method's choice, at most.
+    seconds : time limit for the choice of one method.
+    goals : as in :func:`optimize`.
+
+    Examples
+    --------
+    >>> from shoal.auction import Market, baseline_policy
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
+    >>> found = evaluate(log, methods=("k-means",), n_clusters=4, seconds=0.5)
+    >>> [result.method for result in found.results]
+    ['k-means']
     """
     busy = np.flatnonzero(np.bincount(log.day, log.weight, log.days.size) > 0)
     tested = busy[(busy.size + 1) // 2 :] if test_days is None else np.asarray(test_days)

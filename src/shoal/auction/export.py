@@ -31,6 +31,16 @@ def write_log(log: AuctionLog, folder: str | Path) -> Path:
         The log.
     folder : path
         Output folder.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from shoal.auction import Market, baseline_policy, read_log
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     read_log(write_log(log, folder)).n_keywords
+    20
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

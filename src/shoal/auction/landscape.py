@@ -51,10 +51,20 @@ def landscapes(
 
     Parameters
     ----------
+    log : AuctionLog
+        The log.
     coordinates : "logbid+logctr" keeps bid level and click rate apart (the default: it holds up in every market tried);
         "log_score" is the logarithm of the rank score; "logbid_ctr" is log(bid) x CTR, the coordinate of the paper.
     sections : "logged" uses the log's own sections where it has them; "replayed" computes them from the logged policy.
-    pseudo_count : how strongly thin keywords are drawn towards all keywords.
+    pseudo_count : weight of the moments of all keywords in those of a keyword, in observations.
+
+    Examples
+    --------
+    >>> from shoal.auction import Market, baseline_policy
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
+    >>> landscapes(log).means.shape[0]
+    20
     """
     if coordinates not in COORDINATES:
         raise BadInput(f"coordinates is {coordinates!r}; choose one of {', '.join(COORDINATES)}.")

@@ -88,6 +88,8 @@ def optimize(
 
     Parameters
     ----------
+    table : ReplayTable
+        Result of :func:`replay`.
     maximize : "clicks" or "revenue".
     clicks, revenue : at least this multiple of the log's.
     mainline_yield, ad_yield : at most this multiple of the log's mainline ads (all ads) per page view. None lifts a
@@ -95,15 +97,24 @@ def optimize(
     keyword_limits : for every keyword by itself at least this multiple of its clicks or revenue in the log, for example
         ``{"clicks": 0.8, "revenue": 0.8}``: no keyword then loses more than 20 % of either on the log's own days. A
         cluster gets no setting that one of its keywords cannot have.
-    clusters : (n_keywords,) cluster numbers. With ``shrinkage`` as well, settings are per keyword, but each keyword's
-        figures are drawn towards its cluster's as if it had this many page views of the cluster's average: a guard
-        against chasing the noise of thin keywords.
+    clusters : (n_keywords,) cluster numbers.
+    shrinkage : with ``clusters``, settings are chosen per keyword, from figures that are averaged with those of its
+        cluster, which have the weight of this many page views. This reduces the noise of rare keywords.
     margins : by what fraction to tighten each limit, for example ``{"revenue": 0.01}``; see ``recommend``.
     tol, seconds : stop at this certified gap, or after about this long.
 
     Raises
     ------
-    Infeasible : naming the limit that cannot be kept, and what can be reached.
+    Infeasible : if a limit cannot be kept; the message names it and the closest feasible value.
+
+    Examples
+    --------
+    >>> from shoal.auction import Market, baseline_policy
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
+    >>> plan = optimize(replay(log), seconds=0.5)
+    >>> plan.gap < 0.1
+    True
     """
     limits = {"clicks": clicks, "revenue": revenue, "mainline_yield": mainline_yield, "ad_yield": ad_yield}
     asked = {name: float(limit) for name, limit in limits.items() if limit is not None and name != maximize}

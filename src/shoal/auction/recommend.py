@@ -170,10 +170,14 @@ def recommend(
     seconds: float = 2.0,
     **goals: Any,
 ) -> Plan:
-    """The product's default: landscapes in two coordinates, relative settings, the level chosen on held-out days.
+    """Recommend settings for a log: landscapes in two coordinates, relative settings, the level chosen on held-out days.
 
     Parameters
     ----------
+    log : AuctionLog
+        The log.
+    settings : Settings, optional
+        Candidates; ``Settings.relative()`` if not given.
     clusters, n_clusters : cluster numbers of the keywords, or how many clusters of landscapes to make; of several
         numbers, held-out days choose (keywords are drawn towards clusters of the first).
     level : "auto" lets held-out days choose; "cluster", "keyword" or "shrunken" (its strength is then chosen).
@@ -181,9 +185,20 @@ def recommend(
         them hold with the given ``probability``; ``{}`` keeps them as they are. What the margins cost is in
         ``facts["clicks given up"]`` (or revenue, if that is maximized), as a fraction.
     clicks_from : "auto" calibrates click rates if the log counts clicks, else takes its estimates.
+    probability : see ``margins``.
+    random_state : random seed.
     table : a replay of this log made with ``by_day=True``, if there is one already.
     seconds : how long to work on the final choice, at most.
     goals : ``maximize``, ``clicks``, ``revenue``, ``mainline_yield``, ``ad_yield``, as in :func:`optimize`.
+
+    Examples
+    --------
+    >>> from shoal.auction import Market, baseline_policy
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
+    >>> plan = recommend(log, n_clusters=4, level="cluster", margins={}, seconds=0.5)
+    >>> plan.level
+    'cluster'
     """
     clicks_from = best_clicks(log) if clicks_from == "auto" else clicks_from
     if table is None:

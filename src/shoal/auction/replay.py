@@ -201,12 +201,23 @@ def replay(
 
     Parameters
     ----------
+    log : AuctionLog
+        The log.
     settings : candidates; ``Settings.relative()`` if not given.
     by_day : keep days apart (rows are keyword x day), so that days can be left out later without another replay.
     clicks_from : where expected clicks come from. "estimated": the log's click rates. "calibrated": those, corrected
         by the clicks the log itself counted (see ``calibrate``). "true": the real rates, which only a simulation knows.
         Ranking and prices use the log's estimates always, as the auction does.
     dtype : float32 halves the memory of large tables.
+
+    Examples
+    --------
+    >>> from shoal.auction import Market, baseline_policy
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
+    >>> table = replay(log, Settings.relative(n_reserves=3))
+    >>> table.clicks.shape == (20, table.settings.n)
+    True
     """
     settings = settings or Settings.relative()
     n_rows = log.n_keywords * (log.days.size if by_day else 1)

@@ -53,6 +53,18 @@ def accumulate(
 
     Without memory the rows are seen for the first time and learned by matching moments; with it they are looked at
     again. ``width``: how many responsibilities of each row to remember; 0 for none.
+
+    Parameters
+    ----------
+    block : Block
+        Rows and their weights.
+    profiles : Profiles
+        The prior.
+    memory : Responsibilities, optional
+        Result of the previous pass over the block. Without it the rows are learned by moment matching; with it their
+        earlier contribution is removed and they are learned as plain counts.
+    width : int
+        Number of responsibilities to remember per row; 0 for none.
     """
     after, memory = _read(block, profiles, memory, width)
     delta = difference(after, profiles)._replace(log_norm=float(block.weights @ memory.log_norms))
@@ -97,7 +109,13 @@ def difference(posterior: Profiles, prior: Profiles) -> Delta:
 
 
 def merge(a: Delta, b: Delta) -> Delta:
-    """The sum of two differences."""
+    """The sum of two differences.
+
+    Parameters
+    ----------
+    a, b : Delta
+        Differences from the same prior.
+    """
     if a.mass.size != b.mass.size or not np.array_equal(a.ids, b.ids):
         raise CannotMerge(
             f"the two differences belong to models with other clusters ({a.mass.size} and {b.mass.size} rows). "
@@ -127,6 +145,15 @@ def update(profiles: Profiles, delta: Delta, *, sign: float = 1.0) -> Profiles:
     """Multiply the prior by what was learned from it, or (``sign=-1``) take that back.
 
     Taken back, entries that know nothing more than the default return to it.
+
+    Parameters
+    ----------
+    profiles : Profiles
+        The prior.
+    delta : Delta
+        A difference from it.
+    sign : float
+        -1 removes the difference; entries that equal the default are then dropped.
     """
     if delta.mass.size != profiles.n_rows:
         raise CannotMerge(

@@ -19,7 +19,15 @@ __all__ = ["PAPERS", "Paper", "Picture", "Size", "Table", "run", "write"]
 
 
 def run(names: Iterable[str], size: Size) -> list[Paper]:
-    """Reproduce these papers, one after another."""
+    """Reproduce these papers, one after another.
+
+    Parameters
+    ----------
+    names : iterable of str
+        Papers to reproduce.
+    size : Size
+        Sizes of the experiments.
+    """
     import warnings
 
     from shoal.progress import message, task

@@ -23,7 +23,15 @@ LEAD = (
 
 
 def write(papers: list[Paper], folder: str | os.PathLike[str]) -> Path:
-    """Write ``index.html``, ``results.json`` and ``pictures/``; the page's path."""
+    """Write ``index.html``, ``results.json`` and ``pictures/``; the page's path.
+
+    Parameters
+    ----------
+    papers : list of Paper
+        Results of :func:`run`.
+    folder : path
+        Output folder.
+    """
     folder = Path(folder)
     try:
         (folder / "pictures").mkdir(parents=True, exist_ok=True)

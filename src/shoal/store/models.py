@@ -93,6 +93,15 @@ def load(path: str | os.PathLike[str], *, in_memory: bool = False) -> Any:
         If the file is cut short, damaged, foreign, written by a shoal with another file format, or contradicts itself.
         The whole file is compared with its checksum first, and every index in it is checked, so that a hostile file is
         refused, too.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from shoal import SphericalKMeans, load, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f"{folder}/two.shoal", SphericalKMeans(2, random_state=0).fit([[1.0, 0], [0, 1]]))
+    ...     load(f"{folder}/two.shoal").n_clusters_
+    2
     """
     with container.ModelFile(path) as file:
         facts = _facts(file.header, path)

@@ -47,6 +47,13 @@ def update(model: SuggestionModel, stats: SuggestionStats) -> SuggestionModel:
     """The model after some more rows; ``model`` stays as it is.
 
     Penalty, weights and calibration are learned again whenever the rows have grown by a fifth since they were.
+
+    Parameters
+    ----------
+    model : SuggestionModel
+        The model, which is unchanged.
+    stats : SuggestionStats
+        Statistics of the new rows.
     """
     total = merge(model.stats, stats)
     if model.ridge is None or total.n_rows >= GROWTH * model.n_rows_learned:

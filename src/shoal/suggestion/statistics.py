@@ -63,6 +63,13 @@ def accumulate(block: sp.csr_matrix, model: None = None, memory: None = None) ->
     """Count one block of rows. Counts depend on no model, and a block keeps nothing between passes.
 
     Time and memory are proportional to the sum of squared row lengths.
+
+    Parameters
+    ----------
+    block : CSR matrix
+        Rows to count.
+    model, memory : None
+        Not used: counts do not depend on a model.
     """
     rows = as_presence(block)
     pairs = (rows.T @ rows).tocsr()
@@ -71,7 +78,13 @@ def accumulate(block: sp.csr_matrix, model: None = None, memory: None = None) ->
 
 
 def merge(first: SuggestionStats, second: SuggestionStats) -> SuggestionStats:
-    """Both: the rows of ``second`` come after those of ``first``, everything else does not depend on the order."""
+    """Both: the rows of ``second`` come after those of ``first``, everything else does not depend on the order.
+
+    Parameters
+    ----------
+    first, second : SuggestionStats
+        Statistics of two blocks, in the order of the rows.
+    """
     if first.n_features != second.n_features:
         raise CannotMerge(
             f"one side has {first.n_features:,} features and the other {second.n_features:,}. "
