@@ -132,3 +132,16 @@ def test_progress_in_a_log_file_says_each_number_once(shoal, tmp_path):
     (tmp_path / "t.csv").write_text(TABLE)
     done = shoal("fit", tmp_path / "t.csv", "-k", 3)
     assert "reading: 12\n" in done.err
+
+
+def test_ctrl_c_is_answered(shoal, tmp_path, monkeypatch):
+    import shoal.data.reading as reading
+
+    def stops(*_, **__):
+        raise KeyboardInterrupt
+
+    (tmp_path / "t.csv").write_text(TABLE)
+    monkeypatch.setattr(reading, "opened", stops)
+    done = shoal("fit", tmp_path / "t.csv", "-k", 3, "--out", tmp_path / "m.shoal")
+    assert (done.code, done.err.count("stopped. Nothing was written."), done.out) == (130, 1, "")
+    assert not (tmp_path / "m.shoal").exists()

@@ -1,11 +1,13 @@
-"""A command that knows what other tools call its options."""
+"""Commands that know what other tools call their options, and that say so when Ctrl-C has ended them."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from typer._click.exceptions import NoSuchOption
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+
+from shoal.cli.failure import exit_code_of
 
 # What users of other tools try first, and what it is called here.
 OTHER_NAMES = {
@@ -44,3 +46,13 @@ class Command(TyperCommand):
                 error.message += f"; parameters of a model are given as --set {error.option_name.lstrip('-')}=VALUE"
                 error.possibilities = []
             raise
+
+
+class Group(TyperGroup):
+    """Reports Ctrl-C, which typer would let pass without a word."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise SystemExit(exit_code_of(error)) from None

@@ -12,7 +12,7 @@ from shoal import __version__
 from shoal.cli import auction
 from shoal.cli.assign import assign
 from shoal.cli.choose import choose
-from shoal.cli.command import Command
+from shoal.cli.command import Command, Group
 from shoal.cli.demo import demo
 from shoal.cli.edit import edit
 from shoal.cli.evaluate import evaluate
@@ -31,6 +31,7 @@ from shoal.cli.warm_up import warm_up
 
 app = typer.Typer(
     name="shoal",
+    cls=Group,
     help="Find groups in web-scale sparse, streaming and probabilistic data, and put them to work.",
     no_args_is_help=True,
     add_completion=True,

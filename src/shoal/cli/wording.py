@@ -34,6 +34,7 @@ def as_flags(text: str) -> str:
     >>> as_flags("n_clusters is -1; n_clusters=7 is more than 3 rows")
     '--clusters is -1; --clusters=7 is more than 3 rows'
     """
+    text = text.replace("column, vocabulary=,", "column,")  # which commands do not have
     text = text.replace("numeric=True", "--numeric").replace("numeric=[...]", "--columns A,B,...")
     return PARAMETER.sub(lambda found: PARAMETERS[found[1]], OPTION.sub(_flag, text))
 
