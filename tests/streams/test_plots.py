@@ -62,3 +62,11 @@ def test_missing_matplotlib_is_named(fitted, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match="report"):
         plots.number_of_clusters(fitted)
+
+
+def test_the_reports_top_stories_are_text(fitted):
+    page = plots.top_stories_page(fitted, n=2)
+    stories = plots.top_stories(fitted, n=2, n_words=4)
+    assert page.count("<tr>") == len({story.day for story in stories})
+    assert all(" ".join(story.words) in page for story in stories)
+    assert "<svg" not in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterator
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -63,7 +64,7 @@ def figures_of(model: TimeSensitiveMixture) -> Iterator[tuple[str, str, Callable
         yield "The stream", "How many messages each of the largest clusters had.", lambda: stream_graph(model)
         if 2 <= np.ptp(model.all_times_) / 86400.0 <= 400:
             caption = "Bold if born that day, ↑ if it burst."
-            yield "Top stories of each day", caption, lambda: top_stories_table(model)
+            yield "Top stories of each day", caption, lambda: top_stories_page(model)
     if getattr(model, "samples_", None) is not None and len(model.samples_) > 1:
         yield "How many clusters", "In the kept samples.", lambda: number_of_clusters(model)
         caption = "Dark where two messages are together in most samples."
@@ -220,6 +221,20 @@ def top_stories_table(model: TimeSensitiveMixture, times: Any = None, *, n: int 
     title = "Top stories of each day: messages and words; bold if born that day, ↑ if far more than ever before"
     axis.text(0, -0.9, title, fontsize=9, weight="bold")
     return figure
+
+
+def top_stories_page(model: TimeSensitiveMixture, times: Any = None, *, n: int = 3, step: float = 86400.0) -> str:
+    """The same as an HTML table, whose text can be read on a phone, searched and copied."""
+    stories = top_stories(model, times, n=n, step=step, n_words=4)
+    lines = []
+    for day in dict.fromkeys(story.day for story in stories):
+        cells = []
+        for story in (story for story in stories if story.day == day):
+            kind = "b" if name_of_day(np.floor(story.born / step) * step) == day else "span"
+            words = escape(" ".join(story.words) or f"cluster {story.cluster}")
+            cells.append(f"<{kind}>{story.messages:,}{' ↑' if story.burst else ''} {words}</{kind}>")
+        lines.append(f"<tr><th>{escape(day)}</th><td>{'<br>'.join(cells)}</td></tr>")
+    return f"<table class=facts>{''.join(lines)}</table>"
 
 
 def name_of_day(at: float) -> str:
