@@ -180,6 +180,18 @@ def export_plan(
         Formats of the tables.
     cents_per_unit : float
         Unit of the reserves, in cents: 100 for dollars and euros.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from shoal.auction import Market, baseline_policy, optimize, replay
+    >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
+    >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
+    >>> table = replay(log)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     files = export_plan(optimize(table, seconds=0.5), log, table, folder, formats=["csv"])
+    >>> sorted({path.suffix for path in files})
+    ['.csv', '.json']
     """
     unknown = set(formats) - set(FORMATS)
     if unknown:

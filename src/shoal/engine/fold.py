@@ -79,7 +79,15 @@ def using(engine: Any) -> Iterator[Engine]:
 
 @contextmanager
 def learning(estimator: Any) -> Iterator[None]:
-    """All or nothing, on the engine that ``estimator.engine`` names; "threads" keeps what :func:`using` chose."""
+    """A learning step: rolled back if it fails, with the engine that ``estimator.engine`` names.
+
+    "threads" keeps the engine that :func:`using` selected.
+
+    Parameters
+    ----------
+    estimator : Estimator
+        The estimator that learns.
+    """
     chosen = current()
     if estimator.engine != "threads":
         named = engine_of(estimator.engine)
