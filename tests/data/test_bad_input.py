@@ -71,7 +71,7 @@ def test_a_binary_file(tmp_path):
     for name, said in (
         ("b.parquet", "cannot be read"),
         ("b.npz", "not a sparse matrix"),
-        ("b.csv.gz", "cannot be read"),
+        ("b.csv.gz", "cannot be unpacked"),
     ):
         (tmp_path / name).write_bytes(noise)
         with pytest.raises(BadSource, match=said):

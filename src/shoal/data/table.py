@@ -361,7 +361,7 @@ class Table:
         if isinstance(error, BadInput | BadSource) or not known:
             return error
         lines = [line for line in str(error).splitlines() if line.strip() and not NOT_FOR_USERS.match(line)]
-        said = " ".join(line if len(line) <= 120 else line[:100] + " ..." for line in lines[:4])
+        said = " ".join(line[:100] if line.startswith("Original Line") else line for line in lines[:4])[:500]
         if self.files is not None and self.files.is_packed and "ompressed" in said:
             return not_unpacked(self.files.paths[0], error)
         if "OutOfMemory" in type(error).__name__:
