@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from shoal.cli.models import Model
+
 if TYPE_CHECKING:
     from shoal.data import ReadOptions
 
@@ -35,6 +37,17 @@ ModelOut = Annotated[
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files even if shoal did not write them.")]
 Label = Annotated[str | None, typer.Option("--label", help="Column with known labels.")]
 Owner = Annotated[str | None, typer.Option("--owner", help="Column with the owner of the item.")]
+
+# Of commands that start a model without data, with --new.
+NewModel = Annotated[Model, typer.Option("--model", "-m", help="With --new: model.")]
+NewClusters = Annotated[int | None, typer.Option("--clusters", "-k", min=1, help="With --new: number of clusters.")]
+NewSettings = Annotated[
+    list[str] | None,
+    typer.Option("--set", "-s", metavar="NAME=VALUE", help="With --new: a parameter of the model."),
+]
+ServiceFolder = Annotated[
+    Path | None, typer.Option("--dir", "-d", help="Folder of the journal and snapshots; default: MODEL.service.")
+]
 
 
 @dataclass

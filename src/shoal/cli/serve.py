@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli.models import Model, build, settings_of
+from shoal.cli.options import NewClusters, NewModel, NewSettings, ServiceFolder
 from shoal.errors import BadInput
 
 if TYPE_CHECKING:
@@ -25,17 +26,10 @@ def serve(
         typer.Argument(metavar="[MODEL]", help="Model file saved by 'shoal fit', or the folder of a service."),
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start without a model and learn from traffic.")] = False,
-    model: Annotated[Model, typer.Option("--model", "-m", help="With --new: model.")] = Model.bernoulli,
-    clusters: Annotated[
-        int | None, typer.Option("--clusters", "-k", min=1, help="With --new: number of clusters.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", "-s", metavar="NAME=VALUE", help="With --new: a parameter of the model."),
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--dir", "-d", help="Folder of the journal and snapshots; default: MODEL.service.")
-    ] = None,
+    model: NewModel = Model.bernoulli,
+    clusters: NewClusters = None,
+    settings: NewSettings = None,
+    folder: ServiceFolder = None,
     host: Annotated[
         str, typer.Option(help="Address to listen on; addresses other than localhost require a token.")
     ] = "127.0.0.1",

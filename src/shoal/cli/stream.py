@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from shoal.cli.models import Model
+from shoal.cli.options import NewClusters, NewModel, NewSettings, ServiceFolder
 from shoal.cli.serve import folder_of, model_to_start
 from shoal.errors import BadInput
 
@@ -27,17 +28,10 @@ def stream(
         typer.Argument(metavar="[MODEL]", help="Model file, or the folder of an earlier stream."),
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start without a model and learn from the lines.")] = False,
-    model: Annotated[Model, typer.Option("--model", "-m", help="With --new: model.")] = Model.stream,
-    clusters: Annotated[
-        int | None, typer.Option("--clusters", "-k", min=1, help="With --new: number of clusters.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", "-s", metavar="NAME=VALUE", help="With --new: a parameter of the model."),
-    ] = None,
-    folder: Annotated[
-        Path | None, typer.Option("--dir", "-d", help="Folder of the journal and snapshots; default: MODEL.service.")
-    ] = None,
+    model: NewModel = Model.stream,
+    clusters: NewClusters = None,
+    settings: NewSettings = None,
+    folder: ServiceFolder = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="The input is the same as before: skip lines already learned.")
     ] = False,
