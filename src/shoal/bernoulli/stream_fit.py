@@ -1,9 +1,9 @@
 """``partial_fit``: rows in the order they come, which may drift.
 
-All rows are kept until the reservoir is full, and the start is made again whenever they have doubled. From then on rows
-are filtered in chunks; a chunk first decides whether clusters are needed that are not there (new_clusters.py), and,
-after each doubling, whether clusters are there that are not needed (merging.py). The reservoir stays a uniform sample
-of all rows: at each doubling a start on it replaces the model if the next rows are likelier under it.
+All rows are kept until the reservoir is full, and the start is made again whenever they have grown by a quarter. From
+then on rows are filtered in chunks; a chunk first decides whether clusters are needed that are not there
+(new_clusters.py), and, after each doubling, whether clusters are there that are not needed (merging.py). The reservoir
+stays a uniform sample of all rows: at each doubling a start on it replaces the model if the next rows are likelier.
 """
 
 from __future__ import annotations
@@ -45,6 +45,8 @@ from shoal.bernoulli.scoring import scored
 from shoal.bernoulli.statistics import seen_in
 
 CHUNK = 1000  # rows that are filtered together
+GROWN = 1.25  # times the rows of the last start at which it is made again; a new class may be all that has come since
+LEAST_OLD = 0.25  # of the rows expected from before that a cluster must have to keep an old one's id
 KEPT_BACK = 0.1  # share of the rows of a start that are learned after it, so that it can be examined and calibrated
 LEAST_KEPT_BACK = 100
 LEAST_OF_FULL = 0.75  # share of the reservoir that the last start must have had
@@ -112,9 +114,9 @@ class StreamLearner:
 
     def _chunk(self, block: Block) -> None:
         n = self.state.n_rows + block.rows.shape[0]
-        doubled = 2 * self.state.n_started <= n <= self.size
+        grown = GROWN * self.state.n_started <= n <= self.size
         full = n == self.size and self.state.n_started < LEAST_OF_FULL * n  # the last start that has all rows
-        if self.profiles is None or (self._holds_all and (doubled or full) and not self.roster.pinned):
+        if self.profiles is None or (self._holds_all and (grown or full) and not self.roster.pinned):
             return self._start(block)
         doubled = n >= 2 * self.state.n_started and block.rows.shape[0] >= LEAST_TO_COMPARE
         if doubled and self.options.adapt and not self.roster.pinned and self.state.rows.shape[0] == self.size:
@@ -130,9 +132,10 @@ class StreamLearner:
         n_back = int(KEPT_BACK * block.rows.shape[0])
         n_back = n_back if n_back >= LEAST_KEPT_BACK else 0
         n_now = block.rows.shape[0] - n_back
+        known = self.state.rows  # a new kind of row must not make its cluster the heir of one that it merely resembles
         self._sample(Block(block.rows[:n_now], block.weights[:n_now]))
         seen = self.profiles.seen if self.profiles is not None else seen_in(block.rows, block.weights)
-        self._adopt(self._started(seen))
+        self._adopt(self._started(seen), known)
         self.calibration = self.calibration or uncalibrated(np.diff(block.rows.indptr))
         if n_back:
             rest = Block(block.rows[n_now:], block.weights[n_now:])
@@ -153,14 +156,14 @@ class StreamLearner:
         gain = scored(other, block.rows).log_ratios - scored(self.profiles, block.rows).log_ratios
         self.state = replace(self.state, n_started=self.state.n_rows)
         if float(gain @ block.weights) > BETTER * float(block.weights.sum()):
-            self._adopt(other)
+            self._adopt(other, self.state.rows)
 
-    def _adopt(self, new: Profiles) -> None:
-        """Take over new profiles; a cluster that has the rows of an old one keeps its id."""
+    def _adopt(self, new: Profiles, rows: sp.csr_matrix) -> None:
+        """Take over new profiles; a cluster that has the ``rows`` of an old one keeps its id."""
         if self.profiles is None:
             self.roster = Roster.of(new.n_clusters)
         else:
-            new, self.roster = _with_old_ids(self.profiles, new, self.roster, self.state.rows)
+            new, self.roster = _with_old_ids(self.profiles, new, self.roster, rows)
         self.profiles = new
         n = self.state.n_rows
         self.state = replace(self.state, n_started=n, n_examined=0, examining=False)
@@ -309,7 +312,9 @@ def _with_old_ids(
     shared = np.zeros((old.n_clusters, new.n_clusters))
     np.add.at(shared, (before[both], after[both]), 1.0)
     olds, news = linear_sum_assignment(-shared)
-    matched = shared[olds, news] > 0
+    # Where the rows before would have most of their share in a cluster missing, a new kind of row has made it.
+    expected = new.mass[new.n_clutter :][news] * (rows.shape[0] / max(float(new.mass.sum()), 1e-300))
+    matched = (shared[olds, news] > 0) & (shared[:, news].sum(axis=0) > LEAST_OLD * expected)
     olds, news = olds[matched], news[matched]
     ids, roster = roster.ids.copy(), roster.copy()
     for row in np.setdiff1d(np.arange(old.n_clusters), olds):
