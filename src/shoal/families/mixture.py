@@ -219,7 +219,8 @@ class ExponentialFamilyMixture(FittedMixture):
     def _sample(self, problem: Any, init: Any, known: Known | None, seed: int) -> None:
         """Start, run the chain, and read the model off its best state."""
         constraints = None if known is None else Constraints(known, problem.settings.n_clusters)
-        self.known_, self.sampler_ = known, choose_sampler(problem, self.sampler, self.parallel, known is not None)
+        self.known_, problem.is_linked = known, known is not None
+        self.sampler_ = choose_sampler(problem, self.sampler, self.parallel, problem.is_linked)
         few = problem.n_rows <= SPLIT_MERGE_ROWS and problem.settings.n_clusters <= SPLIT_MERGE_CLUSTERS
         split_merge = few or self.sampler_ == "indexed"  # the index knows which clusters are near one another
         labels, interrupted = None, False
@@ -261,6 +262,7 @@ class ExponentialFamilyMixture(FittedMixture):
             problem = make_problem(rows, self._settings())
             problem.restore_hyperparameters(self.hyperparameters_, self.family_)
             constraints = None if self.known_ is None else Constraints(self.known_, self._bound())
+            problem.is_linked = constraints is not None
             chain = self._chain(problem, constraints, int(self.chain_.get("seed", 0)))
             chain.restore(self.chain_)
             schedule, trace = self.schedule_.copy(), self.trace_.copy()

@@ -34,6 +34,8 @@ NS_INDEXED, NS_INDEXED_PER_VALUE = 3000.0, 150.0
 class CountProblem:
     """A mixture of counts to be sampled."""
 
+    is_linked = False  # rows whose labels are linked are not predicted one by one
+
     def __init__(self, X: sp.csr_matrix, settings: Settings, family: CountFamily | None = None) -> None:
         self.settings = settings
         self.family = self.first_family(X) if family is None else family
@@ -142,7 +144,7 @@ class CountProblem:
         """Take the prior that suits the chain's clusters, where the user left it open."""
         settings, size = self.settings, chain.clusters.size
         if settings.smoothing in ("auto", "learn") or settings.background in ("auto", "learn"):
-            found = learn_family(chain, self.family)
+            found = learn_family(chain, self.family, by_rows=not self.is_linked)
             fixed = {
                 name: getattr(self.family, name)
                 for name, option in (("smoothing", settings.smoothing), ("strength", settings.background))
@@ -158,7 +160,7 @@ class CountProblem:
     def split_merge(self, chain: CountChain) -> tuple[int, int]:
         """Merge and split while it helps; how many of each."""
         before = chain.labels.copy()
-        done = split_merge_clusters(chain)
+        done = split_merge_clusters(chain, by_rows=not self.is_linked)
         moved = chain.labels != before
         if moved.any():
             chain.after_split_merge(moved)

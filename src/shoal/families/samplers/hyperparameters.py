@@ -18,10 +18,10 @@ LEAST_SMOOTHING, LEAST_STRENGTH = 1e-5, 1e-3
 SMOOTHING_RATE = 10.0
 
 
-def learn_family(chain: CountChain, family: CountFamily, n_steps: int = 3) -> CountFamily:
+def learn_family(chain: CountChain, family: CountFamily, n_steps: int = 3, *, by_rows: bool = True) -> CountFamily:
     """A prior that suits the chain's clusters better than that of ``family``: of documents each word is predicted
     better, other clusters are likelier."""
-    if family.length_given and family.strength == 0:
+    if by_rows and family.length_given and family.strength == 0:
         return learn_smoothing(chain, family, SMOOTHING_RATE, LEAST_SMOOTHING)
     if family.length_given:
         return _learn_dirichlet(chain, family, n_steps)

@@ -132,12 +132,12 @@ def merge_by_prediction(chain: CountChain, pairs: np.ndarray) -> list[int]:
     return merged
 
 
-def merge(chain: CountChain, pairs: np.ndarray, gains: np.ndarray) -> list[int]:
+def merge(chain: CountChain, pairs: np.ndarray, gains: np.ndarray, by_rows: bool) -> list[int]:
     """Merge pairs by prediction where labels weigh much beside the rows, or else by the log joint alone."""
     if chain.prior.sets:
         return merge_by_prediction(chain, pairs)
     words = chain.items.length.mean() * chain.prior.unit
-    if chain.prior.length_given and words < LONG_ROWS:
+    if by_rows and chain.prior.length_given and words < LONG_ROWS:
         return merge_by_prediction(chain, pairs[gains > 0])
     return merge_clusters(chain, pairs, gains)
 
@@ -235,12 +235,12 @@ def trade_clusters(
     return n_trades
 
 
-def split_merge_clusters(chain: CountChain) -> tuple[int, int]:
+def split_merge_clusters(chain: CountChain, *, by_rows: bool = True) -> tuple[int, int]:
     """Merge, split and trade while it helps; (merges that gained by themselves, splits)."""
     live = np.flatnonzero(chain.clusters.size)
     sets = chain.prior.sets
     pairs, gains = rank_pairs(chain, likely_pairs(chain, live))
-    merged = merge(chain, pairs, gains)
+    merged = merge(chain, pairs, gains, by_rows)
     clusters = suspects(chain)
     if len(chain.labels) > ALL_SPLITS_UP_TO:
         clusters = clusters[: max(10, len(clusters) // 10)]
