@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tarfile
+import time
 from pathlib import Path
 
 import httpx
@@ -87,6 +88,9 @@ def test_what_was_changed_is_seen_by_whoever_changed_it(tmp_path):
         assert client.get(f"/clusters/{cluster}").json()["name"] != "mine"
         unwaited = client.post("/learn", json={"items": items(5, start=100)}).json()
         assert unwaited["learned"] == (unwaited["snapshot"] >= unwaited["position"])
+        began = time.monotonic()
+        assert client.post("/learn", json={"items": items(5, start=100)}).json()["known"] == 5
+        assert time.monotonic() - began < 5  # nobody asked to wait
     assert service.end(TERM) == 0
 
 

@@ -65,16 +65,16 @@ class Forward:
         if writes(scope) and answer.is_success:
             facts = json.loads(await answer.aread())
             await answer.aclose()
-            facts = await self._seen_here(facts)
+            facts = await self._seen_here(facts, waits="edit" in facts or "wait" in request.query_params)
             own = {name: value for name, value in kept.items() if name not in ("content-type", "content-encoding")}
             await json_response(facts, answer.status_code, own)(scope, receive, send)
             return
         await StreamingResponse(_pieces(answer), answer.status_code, kept)(scope, receive, send)
 
-    async def _seen_here(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """Wait for the snapshot that holds an edit, or items that were waited for, and say what is seen."""
+    async def _seen_here(self, facts: dict[str, Any], waits: bool) -> dict[str, Any]:
+        """Wait for the snapshot that holds an edit, or items that are waited for, and say what is seen."""
         position, end = facts.get("edit", facts.get("position", 0)), time.monotonic() + LONGEST_WAIT
-        if facts.get("learned", True):
+        if waits and facts.get("learned", True):
             while self.service.view.snapshot < position and time.monotonic() < end:
                 await asyncio.sleep(LOOK_SECONDS)
         seen = self.service.view.snapshot
