@@ -27,7 +27,7 @@ from shoal.metrics import adjusted_rand_index
 from shoal.progress import Monitor
 
 LEAST_BOUND, MOST_BOUND, ROWS_PER_CLUSTER = 20, 300, 20
-FILLED = 0.9  # share of the bound in use from which the bound decides
+FILLED = 0.75  # share of the bound in use from which the bound has a part in the number
 GRID = (2, 3, 4, 5, 6, 8, 10, 13, 17, 22, 30, 40, 55, 75, 100, 140)
 ROWS_PER_HALF, LEAST_ROWS_IN_HALF, TRIAL_SWEEPS = 2_000, 10, 12
 SPLITS = 3  # into halves
@@ -78,7 +78,8 @@ def choose(estimator: Any, rows: Any, seed: int) -> tuple[Any, NumberOfClusters]
     facts.tried, facts.agreement, facts.log_likelihood = compare(estimator, rows, bound, seed)
     best = int(facts.tried[np.argmax(worth(facts.agreement, facts.log_likelihood))])
     facts.reason = (
-        f"the rows fill any bound ({found} of {bound} clusters in use): {best} is what two halves of the rows agree on"
+        f"the rows fill most of any bound ({found} of {bound} clusters in use): "
+        f"{best} is what two halves of the rows agree on"
     )
     return trial(estimator, best, seed).fit(rows), facts
 
