@@ -179,7 +179,7 @@ def test_a_model_that_does_not_suggest_says_which_does(folder):
     [
         (["fit", "no-such-file.csv", "-k", "2"], "no-such-file.csv"),
         (["fit", "shops.parquet", "-k", "2", "--item", "id", "--features", "tag"], "tags"),
-        (["fit", "shops.parquet", "-k", "0", "--item", "id", "--features", "tags"], "n_clusters"),
+        (["fit", "shops.parquet", "-k", "0", "--item", "id", "--features", "tags"], "--clusters"),
         (["fit", "shops.parquet", "-k", "5000", "--item", "id", "--features", "tags"], "distinct"),
         (["fit", "shops.parquet", "--set", "colour=red", "--item", "id", "--features", "tags"], "max_iter"),
         (["fit", "shops.parquet", "--set", "colour", "--item", "id", "--features", "tags"], "NAME=VALUE"),
