@@ -105,7 +105,7 @@ def test_users_can_merge_split_pin_and_name(fitted):
     assert normalized_mutual_information(labels, model.predict(X)) > 0.8
     with pytest.raises(BadInput, match="no cluster has id"):
         model.name_cluster(b, "gone")
-    with pytest.raises(BadInput, match="name different clusters"):
+    with pytest.raises(BadInput, match="name other clusters"):
         model.merge_clusters(a, into=a)
 
 

@@ -149,7 +149,7 @@ def test_mistakes_are_named(model):
         named.suggest(["window cleanr"])
     with pytest.raises(UnknownFeature, match="fitted without names"):
         model.suggest(["sedan"])
-    with pytest.raises(UnknownFeature, match="feature 99 is not a column"):
+    with pytest.raises(UnknownFeature, match="feature 99 of observed is not a column"):
         model.suggest([99])
     with pytest.raises(BadInput, match="both observed and rejected"):
         model.suggest([1], rejected=[1])
