@@ -63,7 +63,7 @@ def landscapes(
     >>> from shoal.auction import Market, baseline_policy
     >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
     >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
-    >>> landscapes(log).means.shape[0]
+    >>> landscapes(log).mixtures.shape[0]
     20
     """
     if coordinates not in COORDINATES:

@@ -109,7 +109,7 @@ def optimize(
 
     Examples
     --------
-    >>> from shoal.auction import Market, baseline_policy
+    >>> from shoal.auction import Market, baseline_policy, replay
     >>> market = Market(20, n_days=2, page_views_per_day=100, random_state=0)
     >>> log = market.log(baseline_policy(market, tuning="coarse").policy)
     >>> plan = optimize(replay(log), seconds=0.5)

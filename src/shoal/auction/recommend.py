@@ -170,7 +170,8 @@ def recommend(
     seconds: float = 2.0,
     **goals: Any,
 ) -> Plan:
-    """Recommend settings for a log: landscapes in two coordinates, relative settings, the level chosen on held-out days.
+    """Recommend settings for a log: landscapes in two coordinates, relative settings, the level chosen on held-out
+    days.
 
     Parameters
     ----------
