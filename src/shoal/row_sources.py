@@ -114,8 +114,18 @@ def source_of(X: Any) -> RowSource:
             _refuse_repeated(names)
         if n_texts in (0, names.size):  # scikit-learn refuses names of which some are numbers
             sparse = hasattr(X, "sparse") and all(hasattr(dtype, "fill_value") for dtype in X.dtypes)
-            return RowSource(X.sparse.to_coo().tocsr() if sparse else X.to_numpy(), None, names if n_texts else None)
+            matrix = X.sparse.to_coo().tocsr() if sparse else X.to_numpy()
+            return RowSource(matrix, None, names if n_texts else None, ids_of_index(X))
     return RowSource(X)
+
+
+def ids_of_index(X: Any) -> np.ndarray | None:
+    """Names of rows, of a pandas table whose index is more than row numbers."""
+    if not hasattr(X, "index"):
+        return None
+    from shoal.data.index_ids import index_ids  # only here, so that the models do not need the readers
+
+    return index_ids(X)
 
 
 def _as_array(values: Any) -> np.ndarray | None:

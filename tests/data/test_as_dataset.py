@@ -9,6 +9,7 @@ import pytest
 import shoal
 from shoal.data import as_dataset
 from shoal.errors import BadInput, MissingColumn
+from shoal.report import cluster_cards
 
 TEXTS = ["red wine and red meat", "red meat and wine", "fast cars and loud cars", "loud cars, fast wheels"] * 5
 
@@ -96,3 +97,30 @@ def test_learning_leaves_the_dataset_s_vocabulary_alone():
     before = list(dataset.vocabulary)
     model.learn_one(["entirely", "new"])
     assert list(dataset.vocabulary) == before
+
+
+def test_an_index_of_pandas_names_the_items():
+    """Of strings, or with a name; a column of ids comes first, and row numbers are no names."""
+    texts = pd.Series([f"cat dog {n}" for n in range(6)] + [f"star moon {n}" for n in range(6)], name="text")
+    named = texts.set_axis([f"doc-{n}" for n in range(12)])
+    model = shoal.SphericalKMeans(2, random_state=0).fit(named)
+    assert model.item_ids_.tolist() == named.index.tolist()
+    assert {card.items[0][0][:4] for card in cluster_cards(model)} == {"doc-"}
+    dataset = shoal.read(named.to_frame(), max_features=3)
+    assert dataset.ids.tolist() == named.index.tolist()
+    assert dataset.titles is None
+    assert shoal.read(named.to_frame(), recipe=dataset).ids.tolist() == named.index.tolist()
+    keyed = texts.set_axis(pd.RangeIndex(100, 112, name="key")).to_frame()
+    assert shoal.read(keyed).ids[:2].tolist() == ["100", "101"]
+    assert [ids for batch in shoal.read_batches(keyed, batch_rows=5) for ids in batch.ids][-1] == "111"
+    assert shoal.read(named.to_frame().assign(id=range(12))).ids[0] == "0"
+    assert shoal.read(texts[3:]).ids is None
+    stream = shoal.TimeSensitiveMixture(random_state=0).partial_fit(named[:9]).partial_fit(named[9:])
+    assert stream.item_ids_.tolist() == ["doc-9", "doc-10", "doc-11"]
+
+
+def test_an_index_names_the_rows_of_a_table_of_numbers():
+    frame = pd.DataFrame({"a": [1.0, 1.1, 9.0, 9.1], "b": [0.1, 0.2, 5.0, 5.1]}, index=list("wxyz"))
+    gaussian = shoal.ExponentialFamilyMixture(2, family="gaussian", random_state=0).fit(frame)
+    mixed = shoal.ExponentialFamilyMixture(2, family="mixed", random_state=0).fit(frame)
+    assert gaussian.item_ids_.tolist() == mixed.item_ids_.tolist() == list("wxyz")

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from shoal.data.batches import read_batches
 from shoal.data.dataset import Dataset
+from shoal.data.index_ids import named_by_index
 from shoal.data.reading import read
 from shoal.data.sources import as_arrow
 
@@ -41,11 +42,13 @@ def as_dataset(X: Any, like: Any = None, *, grow: bool = False, weighting: str =
     recipe = getattr(like, "recipe_", None) or getattr(like, "recipe", None)
     if recipe is None or recipe.shape == "matrix":
         return read(X, weighting=weighting)
-    if not is_table(X):  # a list or Series is the one column that the recipe reads
-        X = as_arrow(X).rename_columns([recipe.text or recipe.features])
+    # A list or Series is the one column that the recipe reads.
+    table = X if is_table(X) else as_arrow(X).rename_columns([recipe.text or recipe.features])
     if grow:
-        return next(iter(read_batches(X, recipe=like, grow=True, batch_rows=ALL_ROWS)))
-    return read(X, recipe=like)
+        dataset = next(iter(read_batches(table, recipe=like, grow=True, batch_rows=ALL_ROWS)))
+    else:
+        dataset = read(table, recipe=like)
+    return dataset if table is X else named_by_index(dataset, X)
 
 
 def is_table(X: Any) -> bool:

@@ -12,6 +12,7 @@ import numpy as np
 from shoal.data.build_dataset import build_dataset, note_unit, side_columns
 from shoal.data.column_guess import ColumnChoice
 from shoal.data.dataset import Dataset
+from shoal.data.index_ids import named_by_index
 from shoal.data.layout import Layout, blocks, layout_of
 from shoal.data.long_tables import find_names, sorted_blocks
 from shoal.data.matrix_builder import Block, MatrixBuilder
@@ -101,7 +102,8 @@ def _batches(source: Any, plan: ReadPlan, batch_rows: int, memory_mb: int, *, gr
         if grow and choice.recipe.weighting == "tfidf" and choice.recipe.idf is None:
             raise BadInput('text is weighted by tfidf, which needs two passes. Pass weighting="count" to let it grow.')
         vocabulary = prepare(table, choice, plan, grow=grow)
-        yield from _cut(table, choice, plan, vocabulary, batch_rows, grow=grow)
+        for batch in _cut(table, choice, plan, vocabulary, batch_rows, grow=grow):
+            yield named_by_index(batch, source, title=plan.options.title)
 
 
 def prepare(table: Table, choice: ColumnChoice, plan: ReadPlan, *, grow: bool) -> Vocabulary:

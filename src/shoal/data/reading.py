@@ -13,6 +13,7 @@ from shoal.data.arrow import string_buffers
 from shoal.data.build_dataset import build_dataset, refuse_empty, report, side_columns
 from shoal.data.column_guess import ColumnChoice, choose_columns, fit_columns
 from shoal.data.dataset import Dataset
+from shoal.data.index_ids import named_by_index
 from shoal.data.layout import blocks, check_weights, layout_of
 from shoal.data.long_tables import Rows, read_long
 from shoal.data.matrix_builder import MatrixBuilder
@@ -52,7 +53,8 @@ def read(
         for standard input, a ``SELECT``, ``WITH`` or ``FROM`` query in DuckDB's SQL that reads and nothing else, a
         pandas, polars or Arrow table, a dict of columns, a list or Series of texts (or of lists of features), or a
         scipy or numpy matrix. CSV and TSV files begin with a line of names; TSV is read without quoting. A field of a
-        nested column is named with a dot: ``ad.id``.
+        nested column is named with a dot: ``ad.id``. An index of pandas that has a name or holds
+        text gives ids, if no column does.
     item, features, text, feature, weight, time, owner, label : the columns, by the part they play; see
         :class:`ReadOptions`. What is not given is guessed where there is no doubt, and reported.
     options : a :class:`ReadOptions`; what is given by name comes before it.
@@ -83,6 +85,7 @@ def read(
     with opened(source, plan.options) as table:
         dataset = read_matrix(table, plan) if isinstance(table, Matrix) else read_table(table, plan)
         dataset.summary["bytes_read"] = table.n_bytes
+    dataset = named_by_index(dataset, source, title=plan.options.title)
     dataset.summary["seconds"] = clock.perf_counter() - began
     report(dataset)
     return dataset

@@ -6,10 +6,12 @@ import errno
 import fcntl
 import json
 import os
+import shutil
 import sqlite3
 import tarfile
 import tempfile
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,8 @@ from shoal.errors import BadInput, BadSource, ShoalError
 from shoal.service.snapshots import SnapshotFolder
 from shoal.store.journal import checksum_of, copy_journal
 from shoal.store.journal_repair import frames_in_log
+
+SCRATCH = ".backup-"  # how folders begin in which a backup is put together
 
 
 def lock_folder(folder: Path) -> Any:
@@ -110,21 +114,67 @@ def backup(folder: Path, file: Path) -> int:
     snapshots = SnapshotFolder(folder / "snapshots")
     if not (folder / "journal.sqlite").exists():
         raise BadSource(f"{folder} is not the folder of a service: it holds no journal.sqlite.")
-    with tempfile.TemporaryDirectory(dir=file.parent or None, prefix=".backup-") as made:
+    remove_leftovers(file.parent)
+    with _scratch_folder(file.parent) as made:
         for _ in range(20):
-            if _copied(folder, snapshots, Path(made)):
+            if _copied(folder, snapshots, made):
                 break
         else:
             raise BadSource(f"{folder} changes too fast to be copied. Try again, or use a longer --snapshot-seconds.")
-        temporary = Path(made) / "backup.tar"
+        temporary = made / "backup.tar"
         with tarfile.open(temporary, "w") as tar:
             for part in ("journal.sqlite", "snapshots", "service.json"):
-                if (Path(made) / part).exists():
-                    tar.add(Path(made) / part, part)
+                if (made / part).exists():
+                    tar.add(made / part, part)
         with open(temporary, "rb") as done:
             os.fsync(done.fileno())
         os.replace(temporary, file)
     return file.stat().st_size
+
+
+@contextmanager
+def _scratch_folder(parent: Path) -> Iterator[Path]:
+    """A folder that is locked while it is used: of a process that was killed, it is seen to be a leftover."""
+    while True:
+        made = Path(tempfile.mkdtemp(dir=parent, prefix=SCRATCH))
+        lock = _locked(made)
+        if lock is not None and made.exists():
+            break
+        if lock is not None:  # another process took it for a leftover before it was locked
+            os.close(lock)
+    try:
+        yield made
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+        os.close(lock)
+
+
+def remove_leftovers(parent: Path) -> int:
+    """Remove what backups that were killed left in a folder; how many there were. Those that run are left alone."""
+    removed = 0
+    for left in parent.glob(f"{SCRATCH}*"):
+        if left.is_symlink() or not left.is_dir() or (lock := _locked(left)) is None:
+            continue
+        try:
+            shutil.rmtree(left, ignore_errors=True)
+            removed += not left.exists()
+        finally:
+            os.close(lock)
+    return removed
+
+
+def _locked(folder: Path) -> int | None:
+    """A lock on the folder, which ends with the process; None if it is gone or another process holds it."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
 
 
 def _copied(folder: Path, snapshots: SnapshotFolder, to: Path) -> bool:
