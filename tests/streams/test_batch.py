@@ -10,7 +10,7 @@ from oracles import streams as oracle
 from shoal.datasets import make_threads
 from shoal.progress import Monitor
 from shoal.streams import ExponentialKernel, PeriodicKernel, StepKernel, TimeSensitiveMixture, base_measures
-from shoal.streams.inference.batch import Batch, Learned, improve
+from shoal.streams.inference.batch import SPLIT_SHARE, Batch, Learned, improve
 from shoal.streams.state.stream_state import StreamState
 
 ALPHA = 0.5
@@ -42,7 +42,7 @@ def batch_of(family, kernel, times, X, prior, labels, seed=0):
     )  # fmt: skip
     state.append(sp.csr_matrix(X), times, first_number=0)
     state.place(np.asarray(labels))
-    return Batch(state, times, GIVEN, price=0.0, seed=seed)
+    return Batch(state, times, GIVEN, share=0.0, seed=seed)
 
 
 @pytest.mark.parametrize("family", ["multinomial", "bernoulli", "gaussian"])
@@ -126,3 +126,22 @@ def test_fit_with_defaults_reaches_the_joint_of_the_truth(n_features):
 
     assert joint(model.labels_) > joint(data.labels) - 10.0
     assert model.diagnostics_["r_hat_n_clusters"] < 2.0
+
+
+def test_a_template_is_not_split_by_words_that_take_few_values():
+    """The joint asks for it; but sides that differ in two words of fourteen are no other kind."""
+    rare = (np.arange(300) % 10 == 0).astype(int)
+    values = np.eye(2)[rare]
+    X, times = np.hstack([np.ones((300, 12)), values, values]), np.arange(300.0)
+    apart = np.hstack([X * values[:, :1], X * values[:, 1:]])  # no word in common
+
+    def splits(rows, share):
+        width = rows.shape[1]
+        prior = base_measures.make_prior(width, strength=float(width))
+        ours = batch_of("multinomial", StepKernel(), times, rows, prior, np.zeros(300, dtype=np.int64))
+        ours.share = share
+        return ours.split()
+
+    assert splits(X, 0.0) == 1
+    assert splits(X, SPLIT_SHARE) == 0
+    assert splits(apart, SPLIT_SHARE) == 1

@@ -116,21 +116,21 @@ class Granularity:
     """How large clusters are."""
 
     name: str
-    split_price: float  # nats that a greedy split must win for each word of its smaller side
+    split_share: float  # of their words in which the sides of a greedy split must differ at least
     word_weight: float  # power of the likelihood of words: below 1 it is coarsened, and clusters are broader
 
 
 GRANULARITIES = {
     "threads": Granularity("threads", 0.0, 1.0),
-    "stories": Granularity("stories", 0.3, 1.0),
-    "topics": Granularity("topics", 0.3, 0.4),
+    "stories": Granularity("stories", 0.2, 1.0),
+    "topics": Granularity("topics", 0.2, 0.4),
 }
 
 
 def as_granularity(given: Any) -> Granularity:
     """Validate the ``granularity`` option.
 
-    >>> as_granularity("stories").split_price
-    0.3
+    >>> as_granularity("stories").split_share
+    0.2
     """
     return GRANULARITIES[check_choice("granularity", given, tuple(GRANULARITIES))]

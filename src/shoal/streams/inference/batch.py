@@ -23,7 +23,7 @@ from shoal.streams.state import arrays as st
 from shoal.streams.state.stream_state import EXHAUSTIVE, StreamState
 from shoal.streams.time_kernels import ExponentialKernel
 
-SPLIT_PRICE = 0.3  # see granularity in TimeSensitiveMixture; a heuristic, chosen on five sets of stories and logs
+SPLIT_SHARE = 0.2  # see granularity in TimeSensitiveMixture; a heuristic, chosen on sets of stories and logs
 PARTNERS, PARTNER_BUDGET = 8, 20_000  # clusters a merge is scored with, index entries looked at to find them
 ANCHORS_PER_CLUSTER, ANCHOR_TRIES = 2, 16
 MOST_ROUNDS, COARSE_ROUNDS = 4, 5
@@ -48,7 +48,7 @@ class Batch:
     state: StreamState
     times: np.ndarray
     learned: Learned
-    price: float = SPLIT_PRICE  # nats that a greedy split must win for each word of its smaller side
+    share: float = SPLIT_SHARE  # of their words in which the sides of a greedy split must differ at least
     seed: int = 0
     _order: np.ndarray = field(init=False)
     _rest: np.ndarray = field(init=False)
@@ -119,7 +119,7 @@ class Batch:
         state.status[0].n_events = 0
 
     def split(self) -> int:
-        """A few splits of every cluster, taken where they raise the joint by more than their price; how many were."""
+        """A few splits of every cluster, taken where the sides differ enough; how many were."""
         if not self.splits_words:
             return 0
         anchors = self._anchors()
@@ -154,7 +154,7 @@ class Batch:
             clusters, tables, postings, prior, window, links, status, _ = state.arrays()
             at = split_merge(
                 clusters, tables, postings, prior, window, links, status, pairs, at,
-                (self._bases, sides, self._order, self._rest), (greedy, self.price, self._random), won,
+                (self._bases, sides, self._order, self._rest), (greedy, self.share, self._random), won,
             )  # fmt: skip
             if at == len(pairs):
                 return won

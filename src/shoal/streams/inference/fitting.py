@@ -38,7 +38,7 @@ def fit_all(rows: sp.csr_matrix, times: np.ndarray, vocabulary: object, setup: S
         state.set_time(setup.batch_kernel(times, stream.state), stream.state.concentration)
         state.append(rows, times, first_number=0)
         state.place(labels)
-        return Batch(state, times, setup.learned, setup.granularity.split_price, setup.seed)
+        return Batch(state, times, setup.learned, setup.granularity.split_share, setup.seed)
 
     best = best_batch(start, monitor)
     if not setup.inference.samples(rows.shape[0]) or not monitor.running:

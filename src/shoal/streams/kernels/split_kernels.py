@@ -174,8 +174,18 @@ def part(clusters, tables, postings, prior, window, links, status, c, order, n, 
 
 
 @kernel
+def most_told_apart(first, second):
+    """Nats that two sides with so many words win when they have none in common (the base measure apart)."""
+    total, most = first + second, 0.0
+    for words in (first, second):
+        if words > 0.0:
+            most += words * math.log(total / words)
+    return most
+
+
+@kernel
 def try_split(clusters, tables, postings, prior, window, links, status, bases, sides, order, rest, n, anchors,
-              greedy, price, wave, random):  # fmt: skip
+              greedy, share, wave, random):  # fmt: skip
     """One proposal to split the anchors' cluster; whether it was taken, and the gain of the log joint."""
     c, kind = window.docs[anchors[0]].slot, status[0].kind
     rate = clusters.record[c].rate
@@ -188,11 +198,11 @@ def try_split(clusters, tables, postings, prior, window, links, status, bases, s
         log_q, words, log_w = allocate(
             window, prior, bases, links.waves, kind, rate, sides, order, n, anchors, True, greedy, random
         )
-    smaller = min(sides.totals[0, 0], sides.totals[1, 0])
+    most = most_told_apart(sides.totals[0, 0], sides.totals[1, 0])
     clear_sides(window, sides, order, n)
     gain = words - words_alone(clusters, tables, prior, status, c) + status[0].log_alpha
     gain += log_w - log_members(links, kind, c, -1, wave)
-    taken = gain > 1e-9 + price * smaller if greedy else math.log(uniform(random)) < gain - log_q
+    taken = gain > 1e-9 + share * most if greedy else math.log(uniform(random)) < gain - log_q
     if taken:
         part(clusters, tables, postings, prior, window, links, status, c, order, n, sides, rest)
     return taken, gain
@@ -224,12 +234,12 @@ def try_merge(clusters, tables, postings, prior, window, links, status, bases, s
 def split_merge(clusters, tables, postings, prior, window, links, status, pairs, at, work, rule, won):
     """A proposal for each pair of anchors: a split of their cluster, or a merge of their two (not if greedy).
 
-    greedy: a split is taken if the log joint rises by more than `price` nats for each word of the smaller side;
-    otherwise by Metropolis-Hastings, which is exact for anchors drawn without a look at the labels. won[:3] counts
+    greedy: a split is taken if the log joint rises by more than `share` of what sides without a word in common would
+    win; otherwise by Metropolis-Hastings, which is exact for anchors drawn without a look at the labels. won[:3] counts
     splits, merges and nats. Returns the next pair: len(pairs), or earlier if status.need has to be enlarged first.
     """
     bases, sides, order, rest = work
-    greedy, price, random = rule
+    greedy, share, random = rule
     wave = np.zeros((links.waves.shape[1], 2))
     anchors = np.zeros(2, dtype=np.int64)
     while at < len(pairs):
@@ -247,7 +257,7 @@ def split_merge(clusters, tables, postings, prior, window, links, status, pairs,
         n = gather(links, a, b if b != a else -1, order)
         if a == b:
             taken, gain = try_split(clusters, tables, postings, prior, window, links, status, bases, sides, order,
-                                    rest, n, anchors, greedy, price, wave, random)  # fmt: skip
+                                    rest, n, anchors, greedy, share, wave, random)  # fmt: skip
         else:
             taken, gain = try_merge(clusters, tables, postings, prior, window, links, status, bases, sides, order,
                                     rest, n, anchors, wave, random)  # fmt: skip
