@@ -96,6 +96,11 @@ class RowSource(NamedTuple):
 def source_of(X: Any) -> RowSource:
     """What ``X`` is made of, whichever kind of thing it is."""
     if hasattr(X, "X") and hasattr(X, "vocabulary"):
+        if getattr(X, "table", None) is not None:
+            raise BadInput(
+                "this Dataset holds a table of mixed columns, which ExponentialFamilyMixture(family='mixed') takes. "
+                "Read it without table= for other models."
+            )
         ids, times = _as_array(X.ids), _as_array(X.times)
         titles = _as_array(getattr(X, "titles", None))
         return RowSource(X.X, X.vocabulary, None, ids, times, getattr(X, "recipe", None), titles)
@@ -115,12 +120,14 @@ def source_of(X: Any) -> RowSource:
         if n_texts in (0, names.size):  # scikit-learn refuses names of which some are numbers
             sparse = hasattr(X, "sparse") and all(hasattr(dtype, "fill_value") for dtype in X.dtypes)
             matrix = X.sparse.to_coo().tocsr() if sparse else X.to_numpy()
-            return RowSource(matrix, None, names if n_texts else None, ids_of_index(X))
+            return RowSource(matrix, None, names if n_texts else None, ids_of_rows(X))
     return RowSource(X)
 
 
-def ids_of_index(X: Any) -> np.ndarray | None:
-    """Names of rows, of a pandas table whose index is more than row numbers."""
+def ids_of_rows(X: Any) -> np.ndarray | None:
+    """Names of rows: those of a Dataset, or of a pandas table whose index is more than row numbers."""
+    if hasattr(X, "vocabulary"):
+        return _as_array(X.ids)
     if not hasattr(X, "index"):
         return None
     from shoal.data.index_ids import index_ids  # only here, so that the models do not need the readers

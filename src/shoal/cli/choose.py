@@ -45,7 +45,7 @@ def choose(
     Example: shoal choose clicks.parquet --item id --features tags --among 20,50,100,200 --picture choice.svg
     """
     from shoal import choose_n_clusters, read
-    from shoal.cli.fit import automatic_model, reading_options
+    from shoal.cli.fit import automatic_model, family_for_numbers, reading_options
     from shoal.cli.source import rereadable
 
     candidates = numbers(among) if among is not None else None
@@ -55,8 +55,11 @@ def choose(
         more: dict[str, Any] = {}
         if model is Model.auto:
             model, more = automatic_model(again, flags)
-        estimator = build(model, more | wanted)
-        dataset = read(again, options=reading_options(model, flags, more | wanted))
+        else:
+            more = family_for_numbers(model, again, flags, wanted)
+        wanted = more | wanted
+        estimator = build(model, wanted)
+        dataset = read(again, options=reading_options(model, flags, wanted, again))
         choice = choose_n_clusters(estimator, dataset, candidates, n_resamples=resamples, random_state=seed)
         if picture is not None:
             draw(choice, picture)

@@ -79,8 +79,12 @@ def fit(
         warnings.simplefilter("always")
         if model is Model.auto:
             model, more = automatic_model(again, flags)
-            estimator = build(model, more | wanted)
-        work = Work(estimator, reading_options(model, flags, wanted), again)
+            wanted = more | wanted
+            estimator = build(model, wanted)
+        elif more := family_for_numbers(model, again, flags, wanted):
+            wanted = more | wanted
+            estimator = build(model, wanted)
+        work = Work(estimator, reading_options(model, flags, wanted, again), again)
         described = {"source": source, "model": str(model), "batch_rows": batch_rows, "options": repr(work.options)}
         with passes_on(where, described | {"parameters": repr(estimator)}):
             if where.engine == "dask":
@@ -143,14 +147,40 @@ def automatic_model(source: str, flags: ReadFlags) -> tuple[Model, dict[str, Any
     return choice.model, choice.settings
 
 
-def reading_options(model: Model, flags: ReadFlags, wanted: dict[str, Any]) -> ReadOptions:
+def family_for_numbers(model: Model, source: str, flags: ReadFlags, wanted: dict[str, Any]) -> dict[str, Any]:
+    """A mixture's family where columns of numbers are asked for and no family is, reported with the reason."""
+    if model is not Model.mixture or "family" in wanted or not (flags.numeric or flags.columns):
+        return {}
+    from shoal.cli.automatic import family_of_numbers
+    from shoal.progress import message
+
+    family, why = family_of_numbers(source, flags.options())
+    message(f"family={family} is taken: {why} (pass --set family= to choose another)")
+    return {"family": family}
+
+
+def reading_options(model: Model, flags: ReadFlags, wanted: dict[str, Any], source: str) -> ReadOptions:
     """As the user says; else weighted as the model prefers, and by number columns where the family is for numbers."""
     by_name = flags.features or flags.text or flags.feature
+    family = wanted.get("family")
+    if model is Model.mixture and not by_name and (family == "mixed" or isinstance(family, dict)):
+        return flags.options(table=table_columns(source, flags, family), numeric=None)
     if wanted.get("family") == "gaussian" and flags.numeric is None and not by_name:
         flags.numeric = True
     numeric = flags.numeric or flags.columns
     weighting = flags.weighting or ("count" if numeric else CHOICES[model].weighting)
     return flags.options(weighting=weighting)
+
+
+def table_columns(source: str, flags: ReadFlags, family: Any) -> list[str] | bool:
+    """The columns of a table of mixed columns: those named, or of numbers if asked for, or True for all."""
+    from shoal.cli.automatic import columns_of_numbers
+
+    if isinstance(family, dict) and "*" not in family:
+        return [name for name, value in family.items() if value is not None]
+    if flags.columns:
+        return list(flags.options().numeric)  # type: ignore[arg-type]
+    return columns_of_numbers(source, flags.options()) if flags.numeric else True
 
 
 class Work:
@@ -192,6 +222,8 @@ class Work:
         from shoal.errors import BadInput
         from shoal.progress import message
 
+        if self.options.table:
+            raise BadInput("--engine dask: a table of mixed columns is read by one process. Leave --engine out.")
         if type(self.estimator).__name__ == LEARNS_IN_ORDER:
             raise BadInput(
                 "--engine dask: one stream is learned in the order of its times, by one process. Leave --engine out; "

@@ -58,7 +58,7 @@ def plan(
             wanted = more | wanted
         build(model, wanted)
         facts = needs(
-            again, reading_options(model, flags, wanted), flags, fit_arguments(model, clusters, settings or [])
+            again, reading_options(model, flags, wanted, again), flags, fit_arguments(model, clusters, settings or [])
         )
     print_json(facts) if as_json else print_facts(facts)
 

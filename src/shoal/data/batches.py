@@ -18,7 +18,7 @@ from shoal.data.long_tables import find_names, sorted_blocks
 from shoal.data.matrix_builder import Block, MatrixBuilder
 from shoal.data.matrix_source import Matrix
 from shoal.data.read_options import ReadOptions, ReadPlan, merged_options
-from shoal.data.reading import choose, read_matrix
+from shoal.data.reading import choose, read_matrix, read_mixed
 from shoal.data.recipe import Recipe
 from shoal.data.side_columns import SideColumns
 from shoal.data.sources import opened
@@ -101,6 +101,11 @@ def _batches(source: Any, plan: ReadPlan, batch_rows: int, memory_mb: int, *, gr
         choice = choose(table, plan)
         if grow and choice.recipe.weighting == "tfidf" and choice.recipe.idf is None:
             raise BadInput('text is weighted by tfidf, which needs two passes. Pass weighting="count" to let it grow.')
+        if choice.recipe.shape == "table":
+            whole = named_by_index(read_mixed(table, choice, plan), source, title=plan.options.title)
+            for start in range(0, len(whole), batch_rows):
+                yield whole.rows(slice(start, start + batch_rows))
+            return
         vocabulary = prepare(table, choice, plan, grow=grow)
         for batch in _cut(table, choice, plan, vocabulary, batch_rows, grow=grow):
             yield named_by_index(batch, source, title=plan.options.title)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from shoal.data.feature_layout import find_layout
+from shoal.data.mixed_columns import choose_mixed_columns
 from shoal.data.near_numbers import nearly_numbers
 from shoal.data.read_options import BARE_LINES, ROLES
 from shoal.data.recipe import Recipe
@@ -50,15 +51,20 @@ def choose_columns(table: Table, asked: Recipe, *, one_feature: str | None = Non
     if choice.recipe.shape == "numeric":
         _guess_item(table, choice)
         _choose_numbers(table, choice)
+    elif choice.recipe.shape == "table":
+        _guess_item(table, choice)
+        choice.recipe = choose_mixed_columns(table, choice.recipe, _taken(choice.recipe))
+        kinds = zip(choice.recipe.columns, choice.recipe.kinds, strict=True)
+        choice.guess(f"columns of the table: {listed([f'{name} ({kind})' for name, kind in kinds], 12)}")
     elif choice.recipe.features is None and choice.recipe.text is None:
         _guess_content(table, choice)
-    if choice.recipe.item is None and choice.recipe.shape != "numeric":
+    if choice.recipe.item is None and choice.recipe.shape not in ("numeric", "table"):
         _guess_item(table, choice)
     if choice.recipe.text is not None:
         choice.recipe = replace(choice.recipe, shape="text")
         if choice.recipe.item is None and choice.recipe.title is None:
             choice.recipe = replace(choice.recipe, title=choice.recipe.text)
-    elif choice.recipe.shape not in ("long", "numeric"):
+    elif choice.recipe.shape not in ("long", "numeric", "table"):
         found = find_layout(table, choice.recipe)
         choice.recipe = found.recipe
         if found.guess:
@@ -86,6 +92,8 @@ def fit_columns(table: Table, recipe: Recipe, asked: dict[str, str]) -> ColumnCh
             found[role] = None
     if recipe.shape == "numeric":
         found["numeric"] = tuple(table.require(name, "numeric") for name in recipe.numeric)
+    if recipe.shape == "table":
+        found["columns"] = tuple(table.require(name, "table") for name in recipe.columns)
     choice.recipe = replace(recipe, **found)
     _check_kinds(table, choice.recipe)
     return choice

@@ -26,6 +26,7 @@ class Dataset:
     owners, labels : who each item belongs to and what it is known to be, as text, or None
     titles : what to call each item on a card, or None
     recipe : how the source was read; ``read(new, recipe=dataset)`` gives the same columns
+    table : the columns of a table of mixed columns (Arrow), which ``X`` only marks as there or missing; or None
     summary : plain numbers about the reading (rows, features, empty_rows, ...) and what was guessed
 
     Examples
@@ -49,6 +50,7 @@ class Dataset:
     titles: np.ndarray | None = None
     recipe: Recipe = field(default_factory=Recipe)
     summary: dict[str, Any] = field(default_factory=dict)
+    table: Any = None
 
     def __post_init__(self) -> None:
         self.X = _as_matrix(self.X)
@@ -84,6 +86,8 @@ class Dataset:
         ids = part(self.ids if self.ids is not None else np.arange(len(self)))
         facts = {"rows": X.shape[0], "non_zeros": int(X.nnz), "empty_rows": int((np.diff(X.indptr) == 0).sum())}
         columns: dict[str, Any] = {name: part(getattr(self, name)) for name in ("times", "owners", "labels", "titles")}
+        if self.table is not None:
+            columns["table"] = self.table.take(np.arange(len(self))[chosen])
         return replace(self, X=X, ids=ids, summary=self.summary | facts, **columns)
 
     __getitem__ = rows

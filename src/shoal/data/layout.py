@@ -11,6 +11,7 @@ import numpy as np
 
 from shoal.data.log_tokens import LogLines
 from shoal.data.matrix_builder import Block, count_block
+from shoal.data.mixed_columns import mixed_requests
 from shoal.data.recipe import Recipe
 from shoal.data.table import ColumnRequest
 from shoal.data.tokens import Slices, Words, delimited_slices, list_slices
@@ -46,6 +47,8 @@ def layout_of(recipe: Recipe) -> Layout:
     requests = [ColumnRequest(getattr(recipe, role), kinds[role], formats.get(role)) for role in roles]
     if recipe.shape == "numeric":
         requests += [ColumnRequest(column, "number") for column in recipe.numeric]
+    if recipe.shape == "table":
+        requests += mixed_requests(recipe)
     return Layout(requests, {role: at for at, role in enumerate(roles)})
 
 

@@ -24,6 +24,7 @@ AUTO_WEIGHTING = {
     "long": "count",
     "matrix": "count",
     "numeric": "count",
+    "table": "binary",
 }
 BARE_LINES = "-"  # as text=: each line of the file is a text
 
@@ -48,6 +49,8 @@ class ReadOptions:
     recipe : a Dataset, a loaded model or a Recipe (then with ``vocabulary``): read new rows into the same columns
     vocabulary : the columns to use, in this order; other features are ignored and counted
     numeric : True: every column of numbers is a feature and its number the value; or the names of those columns
+    table : True: the columns as they are (numbers, categories, dates, lists, with gaps), for
+        ``ExponentialFamilyMixture(family="mixed")``; or the names of those columns. The matrix then says what is there
     delimiter : what separates the features of a text column
     weighting : "binary", "count" or "tfidf"; "auto" is tfidf for text, binary for lists and delimited text, and count
         (weights as they are) for long tables, numbers and matrices
@@ -85,6 +88,7 @@ class ReadOptions:
     recipe: Any = None
     vocabulary: Any = None
     numeric: bool | Sequence[str] | None = None
+    table: bool | Sequence[str] | None = None
     delimiter: str | None = None
     weighting: str = "auto"
     sublinear: bool | None = None
@@ -130,6 +134,13 @@ class ReadOptions:
             raise BadInput(
                 "numeric= takes columns of numbers, and features=, feature= or text= names. Give one of them."
             )
+
+        if self.table:
+            others = {name: getattr(self, name) for name in ("features", "text", "feature", "weight", "numeric")}
+            others |= {"max_features": self.max_features, "min_items": self.min_items > 1}
+            others["weighting"] = self.weighting not in ("auto", "binary")
+            if wrong := [name for name, value in others.items() if value]:
+                raise BadInput(f"table= takes columns as they are; leave out {wrong[0]}=.")
 
     def changed(self, **options: Any) -> ReadOptions:
         """These options with some of them replaced; a name that is no option is refused.
@@ -207,7 +218,8 @@ def _new(options: ReadOptions) -> Recipe:
         time_unit=options.time_unit,
         time_format=as_strptime(options.time_format),
         numeric=() if numeric is None or isinstance(numeric, bool) else tuple(numeric),
-        shape="numeric" if numeric else "matrix",
+        columns=() if options.table is None or isinstance(options.table, bool) else tuple(options.table),
+        shape="numeric" if numeric else "table" if options.table else "matrix",
         **dict[str, Any](options.columns),
     )
 

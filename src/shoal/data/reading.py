@@ -18,6 +18,7 @@ from shoal.data.layout import blocks, check_weights, layout_of
 from shoal.data.long_tables import Rows, read_long
 from shoal.data.matrix_builder import MatrixBuilder
 from shoal.data.matrix_source import Matrix
+from shoal.data.mixed_columns import MixedColumns, presence
 from shoal.data.read_options import ReadOptions, ReadPlan, merged_options
 from shoal.data.recipe import Recipe
 from shoal.data.side_columns import SideColumns
@@ -25,7 +26,7 @@ from shoal.data.sources import opened
 from shoal.data.table import Table
 from shoal.data.vocabulary import Vocabulary
 from shoal.errors import BadInput
-from shoal.progress import task
+from shoal.progress import message, task
 
 MOST_NUMBERED = 20_000_000  # columns of a matrix that are named by their numbers, in about 2 GB
 
@@ -58,7 +59,7 @@ def read(
     item, features, text, feature, weight, time, owner, label : the columns, by the part they play; see
         :class:`ReadOptions`. What is not given is guessed where there is no doubt, and reported.
     options : a :class:`ReadOptions`; what is given by name comes before it.
-    **more : any other field of :class:`ReadOptions`: ``recipe``, ``vocabulary``, ``numeric``, ``delimiter``,
+    **more : any other field of :class:`ReadOptions`: ``recipe``, ``vocabulary``, ``numeric``, ``table``, ``delimiter``,
         ``weighting``, ``sublinear``, ``unit_length``, ``min_items``, ``max_features``, ``lowercase``, ``stop_words``,
         ``bigrams``, ``tokens``, ``time_unit``, ``time_format``, ``format``, ``quote``, ``encoding``, ``dtype``.
 
@@ -93,6 +94,8 @@ def read(
 
 def read_table(table: Table, plan: ReadPlan) -> Dataset:
     choice = choose(table, plan)
+    if choice.recipe.shape == "table":
+        return read_mixed(table, choice, plan)
     fixed = plan.vocabulary is not None
     if choice.recipe.shape == "long":
         X, side, builder = read_long(table, choice.recipe, plan.vocabulary)
@@ -102,6 +105,29 @@ def read_table(table: Table, plan: ReadPlan) -> Dataset:
         raise BadInput(f"{table.name} has columns ({', '.join(table.columns)}) but no rows.")
     dataset = build_dataset(X, builder.vocabulary, choice, plan, side_columns(side, choice), fixed=fixed)
     dataset.summary |= {"unknown_features": builder.unknown, "guessed": choice.guessed}
+    refuse_empty(dataset, plan)
+    return dataset
+
+
+def read_mixed(table: Table, choice: ColumnChoice, plan: ReadPlan) -> Dataset:
+    """Columns as they are, with a matrix of what is there."""
+    names = list(choice.recipe.columns if plan.vocabulary is None else plan.vocabulary)
+    layout = layout_of(choice.recipe)
+    side, columns = SideColumns(choice.recipe, layout), MixedColumns(choice.recipe, len(layout.place))
+    with task("reading", table.n_rows) as reading:
+        for batch in table.batches(layout.requests):
+            columns.add(batch)
+            side.add(batch)
+            reading.advance(batch.num_rows, rows=side.n_rows)
+    if not side.n_rows:
+        raise BadInput(f"{table.name} has columns ({', '.join(table.columns)}) but no rows.")
+    if columns.n_unread:
+        message(f"in columns of numbers and dates, {columns.n_unread:,} values cannot be read: taken as missing")
+    held = columns.table(names)
+    choice.recipe = replace(choice.recipe, columns=tuple(names))
+    dataset = build_dataset(presence(held), Vocabulary(names), choice, plan, side_columns(side, choice), fixed=True)
+    dataset.table = held
+    dataset.summary |= {"unknown_features": 0, "guessed": choice.guessed}
     refuse_empty(dataset, plan)
     return dataset
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from shoal.base import storable
 
-SHAPES = ("list", "delimited", "text", "long", "numeric", "matrix")
+SHAPES = ("list", "delimited", "text", "long", "numeric", "matrix", "table")
 WEIGHTINGS = ("binary", "count", "tfidf")
 TOKENS = ("words", "log")
 
@@ -44,12 +44,18 @@ class Recipe:
     numeric: tuple[str, ...] = ()  # of shape "numeric": the columns that are features
     tokens: str = "words"  # how text is cut: one of TOKENS
     title: str | None = None
+    columns: tuple[str, ...] = ()  # of shape "table": the columns that describe a row
+    kinds: tuple[str, ...] = ()  # and what each holds: number, time, text or list
 
     def __repr__(self) -> str:
         plain = Recipe.__dataclass_fields__
-        shown = {name: getattr(self, name) for name in plain if name not in ("idf", "numeric", "stop_words")}
+        shown = {
+            name: getattr(self, name)
+            for name in plain
+            if name not in ("idf", "numeric", "stop_words", "columns", "kinds")
+        }
         changed = [f"{name}={value!r}" for name, value in shown.items() if value != plain[name].default]
-        names = {name: len(getattr(self, name)) for name in ("numeric", "stop_words")}
+        names = {name: len(getattr(self, name)) for name in ("numeric", "stop_words", "columns")}
         changed += [f"{name}=<{n:,} names>" for name, n in names.items() if n]
         if self.idf is not None:
             changed.append(f"idf=<{self.idf.size:,} numbers>")

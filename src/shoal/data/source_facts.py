@@ -7,6 +7,7 @@ from typing import Any
 
 from shoal.data.column_guess import ITEM_NAMES
 from shoal.data.matrix_source import Matrix
+from shoal.data.mixed_columns import ColumnFacts, survey_columns
 from shoal.data.read_options import ReadOptions, ReadPlan
 from shoal.data.reading import choose
 from shoal.data.recipe import Recipe
@@ -36,6 +37,30 @@ class SourceFacts:
     kinds: dict[str, str]  # what each column holds: list, number, time, text or nested
     numbers: list[str] = field(default_factory=list)  # columns of numbers that have no other part
     time: str | None = None  # the one column that looks like the time of a row, asked for or not
+
+
+def inspect_columns(source: Any, options: ReadOptions | None = None) -> list[ColumnFacts]:
+    """What the columns hold that no role is given to, from a pass over all rows; none for a matrix.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> people = {"age": ["31", "NA", "7"], "smoker": ["y", "n", "n"]}
+    >>> [(one.name, one.kind, one.n_known) for one in inspect_columns(people)]
+    [('age', 'number', 2), ('smoker', 'text', 3)]
+    """
+    options = options or ReadOptions()
+    with opened(source, options) as table:
+        if isinstance(table, Matrix):
+            return []
+        named = {*options.columns.values(), options.feature}
+        asked = [table.require(name, "numeric") for name in _named(options)]
+        free = [name for name in table.columns if name not in named and name.lower() not in ITEM_NAMES]
+        return survey_columns(table, asked or free)
+
+
+def _named(options: ReadOptions) -> list[str]:
+    return [] if options.numeric is None or isinstance(options.numeric, bool) else list(options.numeric)
 
 
 def inspect_source(source: Any, options: ReadOptions | None = None) -> SourceFacts:

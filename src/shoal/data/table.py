@@ -226,7 +226,7 @@ class Table:
         expressions = [
             f"{expression} AS {name}" for at, one in enumerate(requests) for expression, name in self._cast(one, at)
         ]
-        sql = f"SELECT {', '.join(expressions)} FROM ({self._scan(requests)})"
+        sql = f"SELECT {', '.join(expressions)} FROM ({self.scan(requests)})"
         if sort_by is not None:
             # A sort spills whatever the limit. Runs in the order first seen would need a window or a join, and DuckDB's
             # window gave up at 100 MB on 4 million rows that are sorted within as much.
@@ -248,7 +248,7 @@ class Table:
         """The unit of a column of times given as bare numbers, from all of them; None if it holds none."""
         moment, number = self._moment_and_number(request)
         bare = f"CASE WHEN {moment} IS NULL THEN {number} END"
-        sql = f"SELECT min({bare}), max({bare}), count({moment}) FROM ({self._scan([request])})"
+        sql = f"SELECT min({bare}), max({bare}), count({moment}) FROM ({self.scan([request])})"
         least, most, n_moments = self.fetch(sql)[0]
         return None if least is None else unit_of_numbers(request.column, float(least), float(most), n_moments)
 
@@ -256,7 +256,7 @@ class Table:
         """The first rows, as Python values."""
         requests = list(requests)
         expressions = [self._cast(one, at)[0][0] for at, one in enumerate(requests)]
-        return self.fetch(f"SELECT {', '.join(expressions)} FROM ({self._scan(requests)}) LIMIT {n_rows}")
+        return self.fetch(f"SELECT {', '.join(expressions)} FROM ({self.scan(requests)}) LIMIT {n_rows}")
 
     def count_rows(self) -> int:
         """How many rows there are; a pass over the rows where no file says so."""
@@ -264,7 +264,7 @@ class Table:
             self.n_rows = int(self.fetch(f"SELECT count(*) FROM ({self.query})")[0][0])
         return self.n_rows
 
-    def _scan(self, requests: list[ColumnRequest]) -> str:
+    def scan(self, requests: list[ColumnRequest]) -> str:
         """JSON is read straight into the requested types, so that a value unlike the sampled ones does no harm."""
         if not self.is_json or self.files is None:
             return self.query
@@ -286,7 +286,7 @@ class Table:
     def _cast(self, request: ColumnRequest, at: int) -> list[tuple[str, str]]:
         column = self._expression(request.column)
         if request.kind == "text":
-            return [(self._as_text(request.column), f"c{at}")]
+            return [(self.as_text(request.column), f"c{at}")]
         if request.kind == "list" and self.type_of(request.column) == "VARCHAR":
             return [(self._parsed_list(request.column), f"c{at}")]
         if request.kind in ("list", "numbers"):
@@ -306,7 +306,7 @@ class Table:
         folders = self.files.folders if self.files is not None else ()
         return self.is_json and column not in self.fields and column not in folders
 
-    def _as_text(self, column: str) -> str:
+    def as_text(self, column: str) -> str:
         """As text; a list or an object among JSON texts is refused rather than spelled out."""
         name = self._expression(column)
         if not self._is_json_value(column):
@@ -318,7 +318,7 @@ class Table:
         )
 
     def _parsed_list(self, column: str) -> str:
-        text = f"({self._as_text(column)})"
+        text = f"({self.as_text(column)})"
         said = literal(f"column '{column}' should hold lists such as ['a', 'b'], and holds ")
         parsed = text_list(text)
         return f"CASE WHEN {text} IS NOT NULL AND {parsed} IS NULL THEN error({said} || {text}) ELSE {parsed} END"

@@ -17,7 +17,7 @@ from shoal.families.distributions.table import TableFamily, TableRows
 from shoal.families.hierarchy import Hierarchy
 from shoal.families.statistics import Model
 from shoal.families.stored_state import check_state
-from shoal.row_sources import Mode, ids_of_index
+from shoal.row_sources import Mode, ids_of_rows
 from shoal.threads import ordered_map, row_blocks
 
 BLOCK_ROWS, BLOCK_SCORES = 1024, 4_000_000
@@ -131,7 +131,7 @@ class ScoringMixture(Estimator):
         else:
             rows = self.family_.encode(X)
         names = np.array([column.name for column in rows.family.columns], dtype=object)
-        return Rows(rows, feature_names=names, item_ids=ids_of_index(X))  # type: ignore[arg-type]
+        return Rows(rows, feature_names=names, item_ids=ids_of_rows(X))  # type: ignore[arg-type]
 
     def _typicality(self, X: Any, labels: np.ndarray) -> np.ndarray:
         """How much better a row's cluster explains it than an empty one does, in nats for each unit of its length."""

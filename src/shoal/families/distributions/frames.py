@@ -51,7 +51,8 @@ def column_pairs(X: Any, known: Sequence[str] | None) -> list[tuple[str, Any]]:
     """(name, values) of each column of a table of any make."""
     names = None
     if hasattr(X, "vocabulary") and hasattr(X, "X"):  # a Dataset
-        X, names = X.X, [str(name) for name in X.vocabulary]
+        held, names = getattr(X, "table", None), [str(name) for name in X.vocabulary]
+        X = X.X if held is None else held
     if sp.issparse(X):
         check_structure(X)
         X = X.toarray()
