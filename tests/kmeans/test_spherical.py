@@ -161,7 +161,7 @@ def test_values_that_are_not_finite(bad):
 
 
 def test_all_rows_empty():
-    with pytest.raises(BadInput, match="more than the 0 distinct rows"):
+    with pytest.raises(BadInput, match="there is nothing to cluster"):
         SphericalKMeans(1).fit(sp.csr_matrix((4, 3)))
 
 

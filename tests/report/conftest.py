@@ -1,28 +1,10 @@
-"""A real browser: Debian's chromium, or the Chrome that is there, driven by playwright."""
+"""Pages opened in the browser, with the network off."""
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
-
-MAC_CHROME = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome"
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-QUIET += ["--disable-component-update", "--disable-sync"]
-
-
-@pytest.fixture(scope="session")
-def browser():
-    from playwright.sync_api import sync_playwright
-
-    names = ("chromium", "chromium-browser", "google-chrome", MAC_CHROME)
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    assert found, "no Chromium or Chrome: 'make browser' installs one"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=QUIET)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

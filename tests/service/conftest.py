@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from report.conftest import browser  # noqa: F401
-
 HERE = Path(__file__).parent
 
 

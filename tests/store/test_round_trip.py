@@ -100,7 +100,7 @@ states = st.recursive(
 
 @given(states)
 def test_any_nested_state(value):
-    assert_same(round_trip(value), value)
+    assert_same(round_trip([value]), [value])  # in a list, since a state of None alone is that of an unfitted model
 
 
 @given(st.sets(st.integers() | st.text(max_size=3)))

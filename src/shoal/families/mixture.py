@@ -19,6 +19,7 @@ from shoal.families.inspection import FittedMixture
 from shoal.families.number_of_clusters import choose
 from shoal.families.options import Settings, check_options, same_columns, seed_of
 from shoal.families.samplers.constraints import Constraints, Known, read_known
+from shoal.families.samplers.gaussian_problem import merged_while_it_gains
 from shoal.families.samplers.initialization import first_labels, predicted_labels
 from shoal.families.samplers.problems import choose_sampler, make_problem
 from shoal.families.samplers.schedule import Schedule, Trace, run
@@ -372,6 +373,8 @@ class ExponentialFamilyMixture(FittedMixture):
         self.chain_, self.trace_, self.schedule_ = chain.state(), trace, schedule
         self.hyperparameters_, self.family_ = problem.hyperparameters(), problem.family
         chosen = most_probable(trace.best_labels, trace.samples if self.known_ is None else [])
+        if self.known_ is None and schedule.split_merge and hasattr(problem, "best_merge"):
+            chosen = merged_while_it_gains(problem, chain, chosen)  # odd rows that the vote has left alone
         slots, labels, size = np.unique(chosen, return_inverse=True, return_counts=True)
         # The classes of y come first, then large clusters; ties in the order of their slots.
         n_classes = len(getattr(self, "classes_", ()))

@@ -21,6 +21,24 @@ from shoal.families.samplers.hyperparameters import learn_alpha, learn_process
 SEEDING_ROWS, SEEDING_STEPS = 20_000, 50
 
 
+def merge_while_it_gains(problem: Any, chain: Any) -> int:
+    """Merge the pair of clusters that gains most log joint, again and again, while one gains; how many were merged."""
+    merged = 0
+    while (pair := problem.best_merge(chain)) is not None:
+        labels = chain.labels.copy()
+        labels[labels == pair[1]] = pair[0]
+        chain.set_labels(labels)
+        merged += 1
+    return merged
+
+
+def merged_while_it_gains(problem: Any, chain: Any, labels: np.ndarray) -> np.ndarray:
+    """These labels with clusters merged; the chain is left with them."""
+    chain.set_labels(labels)
+    merge_while_it_gains(problem, chain)
+    return np.asarray(chain.labels.copy())
+
+
 class GaussianProblem:
     """A mixture of measurements to be sampled."""
 
@@ -96,15 +114,9 @@ class GaussianProblem:
 
     def split_merge(self, chain: GaussianChain) -> tuple[int, int]:
         """Merge pairs of clusters, best first, while the log joint gains."""
-        merged = 0
-        while (pair := self._best_merge(chain)) is not None:
-            labels = chain.labels.copy()
-            labels[labels == pair[1]] = pair[0]
-            chain.set_labels(labels)
-            merged += 1
-        return merged, 0
+        return merge_while_it_gains(self, chain), 0
 
-    def _best_merge(self, chain: GaussianChain) -> tuple[int, int] | None:
+    def best_merge(self, chain: GaussianChain) -> tuple[int, int] | None:
         live = np.flatnonzero(chain.clusters.size)
         if len(live) < 2:
             return None

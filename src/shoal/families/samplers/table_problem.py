@@ -14,7 +14,7 @@ from shoal.families.kernels.random_kernels import new_state
 from shoal.families.kernels.seeding_kernels import lloyd_steps, nearest_centers, seed_centers
 from shoal.families.kernels.table_kernels import LabelPrior, column_marginals, part_table
 from shoal.families.options import Settings
-from shoal.families.samplers.gaussian_problem import label_gain, nearest_pairs
+from shoal.families.samplers.gaussian_problem import label_gain, merge_while_it_gains, nearest_pairs
 from shoal.families.samplers.hyperparameters import learn_alpha, learn_process
 from shoal.families.samplers.table_gibbs import TableChain
 
@@ -152,15 +152,9 @@ class TableProblem:
 
     def split_merge(self, chain: TableChain) -> tuple[int, int]:
         """Merge and split while the log joint gains; how many of each."""
-        merged = 0
-        while (pair := self._best_merge(chain)) is not None:
-            labels = chain.labels.copy()
-            labels[labels == pair[1]] = pair[0]
-            chain.set_labels(labels)
-            merged += 1
-        return merged, self._split(chain)
+        return merge_while_it_gains(self, chain), self._split(chain)
 
-    def _best_merge(self, chain: TableChain) -> tuple[int, int] | None:
+    def best_merge(self, chain: TableChain) -> tuple[int, int] | None:
         live = np.flatnonzero(chain.clusters.size)
         if len(live) < 2:
             return None
