@@ -48,6 +48,12 @@ class Setup:
         if isinstance(model.base, str):
             check_choice("base", model.base, ("background", "uniform"))
         kernel = as_kernel(model.kernel, model.half_life)
+        granularity, inference = as_granularity(model.granularity), as_inference(model.inference)
+        if granularity.merges and (model.likelihood != "multinomial" or model.drift or inference.method == "sample"):
+            raise BadInput(
+                "granularity='topics' merges stories by their counts of words: it needs likelihood='multinomial', "
+                "drift=0 and an inference method other than 'sample'; use granularity='stories' otherwise."
+            )
         learns_rate = kernel is None or (isinstance(kernel, ExponentialKernel) and kernel.rate is None)
         return cls(
             None if learns_rate else kernel,
@@ -57,8 +63,8 @@ class Setup:
             model.strength,
             float(model.drift),
             as_evidence(model.evidence),
-            as_inference(model.inference),
-            as_granularity(model.granularity),
+            inference,
+            granularity,
             int(check_random_state(model.random_state).integers(0, 2**31 - 1)),
         )
 
@@ -97,7 +103,7 @@ class Setup:
             n_features,
             strength=strength,
             blocks=blocks_of(vocabulary, n_features, self.evidence),
-            weights=(self.granularity.word_weight, *(kind.weight for kind in self.evidence)),
+            weights=(1.0, *(kind.weight for kind in self.evidence)),
             strengths=(strength, *(kind.strength for kind in self.evidence)),
             gaussian=gaussian,
         )

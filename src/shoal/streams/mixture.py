@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from shoal.base import Roster, Rows, check_int, storable, transaction
+from shoal.errors import BadInput
 from shoal.progress import Monitor
 from shoal.streams import editing
 from shoal.streams.evidence import Evidence
@@ -51,7 +52,9 @@ class TimeSensitiveMixture(FittedStream):
         Counts of words, sets of features, or measurements.
     granularity : {"threads", "stories", "topics"}, default="stories"
         How large clusters are. "threads" takes every split that raises the joint, "stories" asks that its sides differ
-        in a fifth of their words, and "topics" also lets words count for less (a coarsened likelihood).
+        in a fifth of their words. "topics" merges the stories of ``fit`` by their words alone, whenever they are told,
+        the pair with the most evidence per word first, up to the knee of the evidence; it needs counts of words without
+        drift, does not sample, and begins no stream (``partial_fit`` goes on from a fit, with its topics as clusters).
     base : {"background", "uniform"} or array, default="background"
         Base measure: estimated from the data, uniform, or the mean share of each feature; for "gaussian" a row (mean,
         pseudo-count, shape, rate) for each column.
@@ -225,6 +228,8 @@ class TimeSensitiveMixture(FittedStream):
         """Take in rows that have been validated, all or none; the arrival clusters they got."""
         vocabulary = rows.vocabulary if rows.vocabulary is not None else vars(self).get("vocabulary_")
         if "stream_" not in vars(self):
+            if setup.granularity.merges:
+                raise BadInput("granularity='topics' merges the stories of all messages: call fit first.")
             with lock_of(self).learning(), transaction(self):
                 history = History()
                 history.use_folder(self.history_dir)

@@ -117,13 +117,13 @@ class Granularity:
 
     name: str
     split_share: float  # of their words in which the sides of a greedy split must differ at least
-    word_weight: float  # power of the likelihood of words: below 1 it is coarsened, and clusters are broader
+    merges: bool  # stories, once found, are merged into topics
 
 
 GRANULARITIES = {
-    "threads": Granularity("threads", 0.0, 1.0),
-    "stories": Granularity("stories", 0.2, 1.0),
-    "topics": Granularity("topics", 0.2, 0.4),
+    "threads": Granularity("threads", 0.0, False),
+    "stories": Granularity("stories", 0.2, False),
+    "topics": Granularity("topics", 0.2, True),
 }
 
 

@@ -31,6 +31,7 @@ class Words(NamedTuple):
     features: np.ndarray
     counts: np.ndarray
     totals: np.ndarray  # (clusters,)
+    starts: np.ndarray  # (clusters + 1,)
 
 
 def words_of_clusters(state: StreamState, slots: np.ndarray) -> Words:
@@ -38,7 +39,7 @@ def words_of_clusters(state: StreamState, slots: np.ndarray) -> Words:
     features, counts = np.empty(n, dtype=np.int64), np.empty(n)
     starts = np.zeros(slots.size + 1, dtype=np.int64)
     n = list_words(state.clusters, state.tables, state.prior, slots, starts, features, counts)
-    return Words(features[:n], counts[:n], state.clusters.totals[slots, 0].copy())
+    return Words(features[:n], counts[:n], state.clusters.totals[slots, 0].copy(), starts)
 
 
 def uniform_share(tables: np.ndarray, n_features: int) -> float:
@@ -55,6 +56,16 @@ def uniform_share(tables: np.ndarray, n_features: int) -> float:
 
     found = minimize_scalar(cost, bounds=LOG_GAMMA_RANGE, method="bounded", options={"xatol": 0.05})
     return math.exp(float(found.x))
+
+
+def limit_strength(state: StreamState) -> None:
+    """A chain begins with at most the pseudo-counts of the uniform Dirichlet.
+
+    A strength that is too large makes all clusters look alike, their labels keep it large, and a chain seldom leaves.
+    """
+    if state.status[0].family == st.MULTINOMIAL and state.status[0].drift == 0.0:
+        most = PSEUDO_COUNT_SCALE * float(state.prior.blocks.width[0])
+        state.set_strength(min(most, float(state.prior.blocks.strength[0])))
 
 
 def learn_base(state: StreamState, *, mean: bool, strength: bool, rounds: int = 2) -> None:
@@ -79,6 +90,6 @@ def learn_base(state: StreamState, *, mean: bool, strength: bool, rounds: int = 
         if strength:
             bases = base_measure(state.prior, float(state.status[0].floor))
             before = float(state.prior.blocks.strength[0])
-            after = better_strength(*words, bases / before, before, STRENGTH_STEPS, PSEUDO_COUNT_SCALE * width)
+            after = better_strength(*words[:3], bases / before, before, STRENGTH_STEPS, PSEUDO_COUNT_SCALE * width)
             state.set_strength(float(np.clip(after, *STRENGTH_RANGE)))
     state.set_strength(float(state.prior.blocks.strength[0]))

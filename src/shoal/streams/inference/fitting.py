@@ -12,6 +12,7 @@ from shoal.streams.history import History
 from shoal.streams.inference.batch import COARSE_ROUNDS, MOST_ROUNDS, Batch, best_batch
 from shoal.streams.inference.gibbs import Chain, Schedule, arrive_again, run_chain, typical
 from shoal.streams.inference.posterior import by_birth, closest_sample
+from shoal.streams.inference.topics import topics_of
 from shoal.streams.initialization import Setup
 from shoal.streams.state.stream_state import StreamState
 
@@ -41,15 +42,32 @@ def fit_all(rows: sp.csr_matrix, times: np.ndarray, vocabulary: object, setup: S
         return Batch(state, times, setup.learned, setup.granularity.split_share, setup.seed)
 
     best = best_batch(start, monitor)
-    if not setup.inference.samples(rows.shape[0]) or not monitor.running:
+    if setup.granularity.merges and monitor.running:
+        best = _merged(best, rows, times, setup)
+    if not samples(setup, rows.shape[0]) or not monitor.running:
         return Fitted(best.state, by_birth(best.state.labels), np.zeros((0, rows.shape[0]), dtype=np.int32), [])
     return _sampled(best.state, rows, times, setup, monitor)
 
 
 def n_steps(setup: Setup, n_rows: int) -> int:
     """How many steps the monitor may see."""
-    sampled = setup.inference.n_sweeps * setup.inference.n_chains if setup.inference.samples(n_rows) else 0
+    sampled = setup.inference.n_sweeps * setup.inference.n_chains if samples(setup, n_rows) else 0
     return 2 * MOST_ROUNDS + COARSE_ROUNDS + sampled
+
+
+def samples(setup: Setup, n_rows: int) -> bool:
+    """Whether the posterior is sampled; topics are no clusters of the model, so they are not."""
+    return setup.inference.samples(n_rows) and not setup.granularity.merges
+
+
+def _merged(stories: Batch, rows: sp.csr_matrix, times: np.ndarray, setup: Setup) -> Batch:
+    """Topics in place of stories, and the parameters that suit them."""
+    state = stories.state.empty_copy(setup.seed)
+    state.append(rows, times, first_number=0)
+    state.place(by_birth(topics_of(stories.state)))
+    topics = Batch(state, times, setup.learned, setup.granularity.split_share, setup.seed)
+    topics.learn()
+    return topics
 
 
 def _sampled(best: StreamState, rows: sp.csr_matrix, times: np.ndarray, setup: Setup, monitor: Monitor) -> Fitted:

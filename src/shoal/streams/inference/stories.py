@@ -122,7 +122,7 @@ class Stories:
             expected_tables(words.features, words.counts, strength * mean, tables)
             mean = tables + uniform_share(tables, n_features) / n_features
             mean /= mean.sum()
-            better = better_strength(*words, mean, strength, STRENGTH_STEPS, PSEUDO_COUNT_SCALE * n_features)
+            better = better_strength(*words[:3], mean, strength, STRENGTH_STEPS, PSEUDO_COUNT_SCALE * n_features)
             strength = float(np.clip(better, *STRENGTH_RANGE))
         self.bases, self.strength = strength * mean, strength
 
