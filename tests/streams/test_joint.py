@@ -53,7 +53,7 @@ def test_fit_reaches_the_joint_of_the_labels_that_made_the_data(family, base, na
     X, times, truth = messages(family)
     model = TimeSensitiveMixture(
         KERNELS[name], concentration=0.3, likelihood=family, base=base, random_state=0,
-        inference=Inference(n_sweeps=30, burn_in=15, thin=1),
+        inference=Inference(n_sweeps=100, burn_in=50, thin=1),
     )  # fmt: skip
     model.fit(X, times=times)
 

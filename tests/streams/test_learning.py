@@ -8,6 +8,8 @@ import pytest
 from oracles import streams as oracle
 from shoal.datasets import make_threads
 from shoal.streams import Inference, TimeSensitiveMixture
+from shoal.streams.inference import gibbs
+from shoal.streams.inference.base_learning import learn_base, limit_strength
 from shoal.streams.inference.parameter_learning import draw, log_prior, maximize, rate_range
 from shoal.streams.time_kernels import ExponentialKernel, PeriodicKernel, PowerKernel, StepKernel
 
@@ -135,3 +137,29 @@ def test_a_stream_learns_its_concentration_under_any_kernel(kernel):
         fixed = TimeSensitiveMixture(kernel, concentration=2.0, inference=inference).partial_fit(data[:100])
         assert fixed.concentration_ == 2.0
     assert found[0] < found[1]
+
+
+def test_sampling_learns_the_base_measure_through_burn_in_from_a_bounded_strength(monkeypatch):
+    seen = []
+
+    def noted(state, *, mean, strength, rounds):
+        seen.append(state.prior.blocks.strength[0])
+        learn_base(state, mean=mean, strength=strength, rounds=rounds)
+
+    monkeypatch.setattr(gibbs, "learn_base", noted)
+    data = make_threads(60, n_features=30, length=20, random_state=0)
+    TimeSensitiveMixture(random_state=0, inference=Inference(n_sweeps=30, burn_in=20)).fit(data)
+    assert len(seen) == 10
+    assert seen[0] <= 30.0
+    seen.clear()
+    TimeSensitiveMixture(strength=90.0, inference=Inference(n_sweeps=30, burn_in=20)).fit(data)
+    assert set(seen) == {90.0}
+
+
+def test_a_chain_begins_with_at_most_one_pseudo_count_a_feature():
+    model = TimeSensitiveMixture(random_state=0).fit(make_threads(60, n_features=30, length=20, random_state=0))
+    state = model.stream_.state
+    for strength, limited in ((500.0, 30.0), (7.0, 7.0)):
+        state.set_strength(strength)
+        limit_strength(state)
+        assert state.prior.blocks.strength[0] == limited

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from shoal.progress import Monitor
 from shoal.streams.base_measures import surprise
-from shoal.streams.inference.base_learning import learn_base
+from shoal.streams.inference.base_learning import learn_base, limit_strength
 from shoal.streams.inference.batch import Batch, Learned
 from shoal.streams.inference.parameter_learning import draw, maximize
 from shoal.streams.state import arrays as st
@@ -56,6 +56,8 @@ def arrive_again(state: StreamState, X: sp.csr_matrix, times: np.ndarray, seed: 
 def run_chain(state: StreamState, X: sp.csr_matrix, times: np.ndarray, schedule: Schedule, monitor: Monitor) -> Chain:
     """Alternates sweeps over all documents, split-merge proposals and parameter updates, in place."""
     chain = Chain(state)
+    if schedule.learned.strength:
+        limit_strength(state)
     batch = Batch(state, times, schedule.learned, seed=state.seed)
     floor, pseudo = float(state.status[0].floor), (float(state.status[0].hits), float(state.status[0].misses))
     for sweep in range(schedule.n_sweeps):
@@ -92,14 +94,16 @@ def reach_of(state: StreamState, least: float, tolerance: float) -> float:
 
 
 def learn(batch: Batch, schedule: Schedule, sweep: int) -> None:
-    """Move the parameters: M steps in the first half of burn-in, from then on draws from their posterior.
+    """Move the parameters: the base measure's by M steps all through burn-in, those of time in its first half.
 
     Labels change slowly when the parameters do, so plain M steps are far too short; twice as long ones find the
-    region. Draws given the labels then make the whole chain one of labels and parameters, without a bias.
+    region. Draws of time's parameters given the labels then make the chain one of both, without a bias. The base
+    measure stays as it is once samples are kept: stopped at half of burn-in it is that of labels still on their way
+    (20 sets of 1000 words, length 20: VI .827 then, .770 now; .763 where the base measure is given).
     """
     state, learned = batch.state, schedule.learned
     early = sweep < schedule.burn_in // 2
-    if early and sweep % 2 == 1:
+    if sweep < schedule.burn_in and sweep % 2 == 1:
         learn_base(state, mean=learned.mean, strength=learned.strength, rounds=1)
     if not (learned.kernel or learned.concentration):
         return
