@@ -115,7 +115,7 @@ def resident_mb() -> float:
 
 def all_labels(model: Any, folder: str) -> np.ndarray:
     """Settled labels from the history folder, and those of the window."""
-    return np.concatenate([np.fromfile(f"{folder}/labels.int64", dtype="<i8"), model.labels_])
+    return np.concatenate([np.fromfile(f"{folder}/labels.int64", dtype="<i8"), model.all_labels_])
 
 
 def main(n: int, **options: int) -> None:

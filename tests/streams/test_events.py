@@ -105,3 +105,21 @@ def test_times_as_people_write_them(times):
         np.testing.assert_allclose(model.all_times_, [1555347600.0, 1555349400.0])
     with pytest.raises(shoal.errors.BadInput, match=r"times\[1\] is missing"):
         model.fit(np.eye(2), times=np.array(["2019-04-15", "NaT"], "M8[s]"))
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_looking_only_when_a_burst_is_possible_misses_none(seed):
+    rng = np.random.default_rng(seed)
+    log, eager, now = EventLog(), EventLog(), 1e9
+    for _ in range(60):
+        n = int(rng.integers(1, 200))
+        times = now + np.cumsum(rng.exponential(rng.choice([0.01, 1.0, 60.0, 3000.0]), n))
+        stories = rng.integers(0, rng.choice([1, 3, 30]), n)
+        now = float(times[-1])
+        for each in eager.watched.values():
+            each.look_at = 0  # looks at every batch
+        for one in (log, eager):
+            one.arrived(stories, times, now)
+    assert log.bursts == eager.bursts
+    assert log.waiting == eager.waiting
+    assert len(log.bursts) > 5

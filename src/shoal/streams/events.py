@@ -32,6 +32,7 @@ FALSE_ALARMS_PER_DAY = 1.0
 DAY = 86400.0
 LOOKS_LIKE_SECONDS = 1e8  # clocks past this (1973 as seconds since 1970) are shown as dates
 FASTER = np.array([2.0, 4.0, 8.0, 16.0, 32.0])  # how many times as fast, with equal weights
+MOST_GROWTH = float(np.log(FASTER.max()))  # of the log evidence with one message
 CHANGE_POINTS = frozenset([2**k for k in range(1, 40)] + [3 * 2**k for k in range(39)])
 MOST_CHANGES = 24  # changes of a story that are considered at a time; the oldest are dropped
 MEDIAN_STEP = 0.01
@@ -72,6 +73,7 @@ class Watch:
     changes: list[tuple[int, float, int]] = field(default_factory=list)  # (gaps before, their sum, how many before it)
     n_changes: int = 0
     burst: int = -1  # place of its present burst in the log
+    look_at: int = 0  # with fewer gaps than these the evidence cannot reach the bar
 
     def add(self, times: list[float]) -> None:
         """Messages in order of time."""
@@ -88,6 +90,10 @@ class Watch:
             self.n_changes += 1
             self.changes.append((self.n_gaps, self.last - self.start, self.n_changes))
             del self.changes[:-MOST_CHANGES]
+
+    def reset(self) -> None:
+        """Begin again with the next message."""
+        self.start, self.n_gaps, self.look_at, self.changes = self.last, 0, 0, []
 
     def log_evidence(self) -> tuple[float, float]:
         """log E of the mixture, and when the likeliest change was.
@@ -154,7 +160,7 @@ class EventLog:
         if watch is None:
             watch = Watch(max(self.began, times[0] - self.gap), times[0], n_gaps=1)
             times = times[1:]
-        self._note_gaps(np.diff([watch.last, *times]))
+        self._note_gaps(watch.last, times)
         self.watched[id_] = watch  # the one seen last stands last
         watch.note_change()
         watch.add(times)
@@ -164,9 +170,10 @@ class EventLog:
         if times and watch.level > 0.0:
             self._look(id_, watch, now)
 
-    def _note_gaps(self, gaps: np.ndarray) -> None:
+    def _note_gaps(self, last: float, times: list[float]) -> None:
         """Move the median towards these: up where a gap is longer, down where it is shorter."""
-        for gap in gaps.tolist():
+        for time in times:
+            gap, last = time - last, time
             self.n_gaps += 1
             if self.gap == 0.0:
                 self.gap = max(0.0, gap)
@@ -180,6 +187,8 @@ class EventLog:
         return level
 
     def _look(self, id_: int, watch: Watch, now: float) -> None:
+        if watch.burst < 0 and watch.n_gaps < watch.look_at:
+            return
         strength, at = watch.log_evidence()
         bar = -math.log(watch.level)
         if watch.burst >= 0:
@@ -187,11 +196,16 @@ class EventLog:
             self.bursts[watch.burst] = (id_, began, max(before, strength))
             if strength < 0.5 * bar:  # it is over; another needs an a of its own
                 watch.burst, watch.level = -1, self._spend(now)
-                watch.start, watch.n_gaps, watch.changes = watch.last, 0, []
+                watch.reset()
         elif strength >= bar:
             watch.burst = len(self.bursts)
             self.bursts.append((id_, at, strength))
             self._note("burst", id_, now, None, strength)
+        else:
+            # A message multiplies the evidence by FASTER.max() at most, and changes noted meanwhile begin with weights
+            # that sum to less than 1, so after k messages it is below (E + 1) FASTER.max()^k: look when that may do.
+            reached = max(strength, 0.0) + math.log1p(math.exp(-abs(strength)))
+            watch.look_at = watch.n_gaps + max(1, math.ceil((bar - reached) / MOST_GROWTH))
 
     def _note(self, kind: str, id_: int, at: float, into: int | None = None, strength: float | None = None) -> None:
         self.waiting.append(Event(kind, id_, at, into, strength))
