@@ -48,9 +48,8 @@ def read_batches(
     - fixed, if ``vocabulary`` or ``recipe`` is given: one pass over the source (two for tfidf without a recipe);
     - found in a first pass and used in a second, otherwise: every batch has the same columns;
     - growing, with ``grow=True``: one pass, and each batch has the columns seen so far (after those of ``vocabulary``
-    or
-      ``recipe``). ``min_items`` is then not available, nor tfidf without a recipe, since both need all items; features
-      that are new to a recipe get the weight of its rarest feature.
+      or ``recipe``). ``min_items`` is then not available, nor tfidf without a recipe, since both need all items;
+      features that are new to a recipe get the weight of its rarest feature.
 
     The rows of a long table are sorted by item, on disk if necessary, so items come in that order and not in the order
     of their first row; other columns are taken from the first row, as in ``read``. Columns are in the order of
