@@ -1,4 +1,4 @@
-"""Topics beside stories: fit on sets in order of their rows, how many clusters, how large, NMI and ARI.
+"""Topics compared with stories: fit on sets in order of their rows, how many clusters, how large, NMI and ARI.
 
 python benchmarks/streams_topics.py [NAMES]      names of labelled_sets.py, separated by commas
 """

@@ -186,9 +186,6 @@ def test_a_suggester_from_the_command_line(shoal, shops, tmp_path):
 
 
 def test_models_merge(shoal, shops, tmp_path):
-    base = library.load(shops / "shops.shoal")
-    if type(base).merge is library.base.Estimator.merge:
-        pytest.skip("this model does not merge yet")
     for day in (1, 2):
         shutil.copy(shops / "shops.shoal", tmp_path / f"{day}.shoal")
         assert shoal("learn", tmp_path / f"{day}.shoal", shops / f"day{day}.parquet").code == 0

@@ -1,4 +1,4 @@
-"""Chains of a part, beside which the rest of the data stands: their sums are those of all rows."""
+"""Chains of a part, with the rest of the data added: their sums are those of all rows."""
 
 from __future__ import annotations
 

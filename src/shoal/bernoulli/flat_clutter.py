@@ -1,4 +1,4 @@
-"""Rows of unrelated features: a component with one mean for all features, beside the clusters of the start.
+"""Rows of unrelated features: a component with one mean for all features, in addition to the clusters of the start.
 
 In the likelihood of the rows it was fitted to, a cluster always beats a single parameter: it has counted the very
 features it is asked about. What each row itself has added to a cluster is therefore taken out of it first

@@ -62,7 +62,7 @@ def _options(
 
 
 def _open_closed_streams() -> None:
-    """Standard streams that the caller closed (``>&-``) lead nowhere: the next file opened would get their number."""
+    """Standard streams that the caller closed (``>&-``) are invalid: the next file opened would get their number."""
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(number)

@@ -1,7 +1,7 @@
 """A fit of counts in parts: rounds in which every part samples its rows against a model at most one round old.
 
 Within a part this is the exact chain of ``samplers/``: rows are visited one by one, and see at once what the rows
-before them did. What the other parts hold stands beside them as one row for each cluster, which is never visited; it
+before them did. What the other parts hold is added as one row for each cluster, which is never visited; it
 is as old as the round. So with one part the chain is exact, and with more of them that much of it is stale.
 
 After a round, the changes of all parts are added up, clusters that say the same are merged (new ones that two parts
@@ -164,7 +164,7 @@ class Rounds:
         return SumsChain(self.stats, self.family, self.prior(), self.n_rows)
 
     def rows_chain(self) -> CountChain:
-        """The rows of the sample in their clusters, and all other rows beside them: by which a prior is learned."""
+        """The rows of the sample in their clusters, together with all other rows, from which a prior is learned."""
         found = fold(self.blocks, labels_of, _add, self.sample.which, memories=self.memories).stats
         labels, X = np.concatenate(found), self.sample.X
         others = add(self.stats, self.family.statistics(X, labels, len(self.stats.size)), -1)

@@ -1,4 +1,4 @@
-"""Chains beside which other rows stand that are never visited: what the rest of the data holds, a row for a cluster."""
+"""Chains with additional rows that are never visited: what the rest of the data holds, a row for a cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stacked(one: Items, two: Items) -> Items:
 
 
 class PartChain(IndexedChain):
-    """The rows of a part are visited; the rest of the data stands beside them.
+    """The rows of a part are visited; the rest of the data is added to the sums.
 
     ``local`` numbers the slots anew. Candidates are listed at every visit, so each step is one of the exact chain over
     these rows, given the others.
@@ -50,9 +50,9 @@ class PartChain(IndexedChain):
         )
         slots = np.flatnonzero(others.size)
         self.local, self.n_own = local, X.shape[0]
-        self.beside = local[slots]  # labels of the rows that stand beside
+        self.other_labels = local[slots]  # labels of the rows of the other parts
         self.more = np.zeros(len(local), np.int64)  # rows that these stand for, besides themselves
-        self.more[self.beside] = others.size[slots] - 1
+        self.more[self.other_labels] = others.size[slots] - 1
         n_candidates = int(np.clip(400 / max(X.nnz / max(X.shape[0], 1), 1.0), 4, 32))
         super().__init__(
             stacked(own, sums_as_items(others, slots, unit)), indexed, prior._replace(unit=unit), len(local), seed=seed,
@@ -93,7 +93,7 @@ class PartChain(IndexedChain):
 
     def begin(self, labels: np.ndarray) -> None:
         """Set the rows on their way from these labels."""
-        self.set_labels(np.concatenate([labels, self.beside]).astype(np.int32))
+        self.set_labels(np.concatenate([labels, self.other_labels]).astype(np.int32))
 
     def _slots(self) -> np.ndarray:
         back = np.empty_like(self.local)

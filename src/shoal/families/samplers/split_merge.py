@@ -133,7 +133,7 @@ def merge_by_prediction(chain: CountChain, pairs: np.ndarray) -> list[int]:
 
 
 def merge(chain: CountChain, pairs: np.ndarray, gains: np.ndarray, by_rows: bool) -> list[int]:
-    """Merge pairs by prediction where labels weigh much beside the rows, or else by the log joint alone."""
+    """Merge pairs by prediction where labels weigh much compared with the rows, or else by the log joint alone."""
     if chain.prior.sets:
         return merge_by_prediction(chain, pairs)
     words = chain.items.length.mean() * chain.prior.unit
