@@ -3,6 +3,7 @@ import { el } from "./dom.js";
 
 const COVERED = .15; // of the map, by clusters whose areas are their sizes
 const SPECK = 4; // pixels: a label may hide clusters that are smaller
+const LARGEST = 60; // pixels: the radius of the largest cluster at most
 const PIXELS_A_LABEL = 5000;
 const SHARED = 14; // letters in common, from which on long names are told apart by their ends
 
@@ -49,6 +50,7 @@ export class ClusterMap {
   show(data) {
     this.data = data; this.labels = labels(data.name);
     this.total = data.size.reduce((sum, size) => sum + Math.max(0, size), 0) || 1;
+    this.largest = data.size.reduce((most, size) => Math.max(most, size), 1);
     this.order = data.id.map((_, at) => at).sort((a, b) => data.size[b] - data.size[a]);
     this.draw();
   }
@@ -65,8 +67,9 @@ export class ClusterMap {
   place([x, y]) { return [(x - this.canvas.clientWidth / 2) / this.span(0) + this.center[0], (y - this.canvas.clientHeight / 2) / this.span(1) + this.center[1]]; }
   at(row) { return [(this.data.x[row] - this.center[0]) * this.span(0) + this.canvas.clientWidth / 2, (this.data.y[row] - this.center[1]) * this.span(1) + this.canvas.clientHeight / 2]; }
   radius(row) {
-    const area = COVERED * this.span(0) * this.span(1) * Math.max(0, this.data.size[row]) / this.total;
-    return Math.max(2, Math.min(60, Math.sqrt(area / Math.PI)));
+    // One scale for all, at which the largest has room: a limit for each would draw different sizes alike.
+    const scale = Math.min(COVERED * this.span(0) * this.span(1) / this.total, Math.PI * LARGEST ** 2 / this.largest);
+    return Math.max(2, Math.sqrt(scale * Math.max(0, this.data.size[row]) / Math.PI));
   }
   draw() {
     if (this.waiting) return;
